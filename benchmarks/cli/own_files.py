@@ -238,6 +238,10 @@ def check_config_dir(folder: Path) -> None:
 
     for path in paths:
         fields = read_yaml_fields(path)
+        if not fields.names:
+            raise InputError(
+                f"{fields.location}: the file is empty; write its fields, or remove it"
+            )
         _CHECKS[path.parent.name](fields, path)
         fields.reject_unknown()
 
@@ -253,6 +257,8 @@ def _check_dataset(fields: YamlFields, path: Path) -> None:
         )
     field_names = [option.key.partition(".")[2] for option in FILE]
     _check_keys(options, [key for key in field_names if key != "name"])
+    for key in ("low", "high", "step"):
+        options.optional_number(key)
     _check_protocol(fields.section("protocol"), path)
 
 

@@ -14,36 +14,23 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
-import yaml
+from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
-from ...datasets.errors import InputError
-from ...metrics.base import Floats, later_options
+from ...datasets.errors import InputError, unknown
+from ...datasets.reading.yaml_document import KeyPath, YamlDocument, plain_yaml
+from ...datasets.reading.yaml_model import Count, YamlModel, fault, one_of, validate
+from ...metrics.base import Floats
 from ..scoring.catalog import dataset_names
 from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.coefficients.coefficient import coefficient_names, find_coefficient
 from .choices import POLICIES, TOLERANCES, tolerance_fault
-from .yaml_tree import YamlTree, describe_value, parse_scalar
 
 FORMAT = 1
 
 #: Over how many parts the scores of all items are averaged; see `parts_of`.
 PARTS = 16
-
-#: The keys that every file has.
-_KEYS = (
-    "format",
-    "dataset",
-    "data",
-    "protocol",
-    "seed",
-    "tolerance",
-    "versions",
-    "packages",
-    "metrics",
-    "sample",
-)
 
 _HEAD = """\
 # A baseline of captau: what `captau check baseline=FILE` compares with; docs/ci_gate.md explains the lines.
@@ -102,7 +89,7 @@ class Baseline:
     metrics: Mapping[str, MetricBaseline]
     sample: Mapping[str, Mapping[str, float]]
     path: Path = Path()
-    lines: Mapping[tuple[str, ...], int] = field(default_factory=dict[tuple[str, ...], int])
+    lines: Mapping[KeyPath, int] = field(default_factory=dict[KeyPath, int])
 
     def error_at(self, keys: tuple[str, ...], error: InputError | str) -> InputError:
         """Return an error with the file and the line of these keys."""
@@ -264,7 +251,7 @@ def number(value: float, decimals: int) -> str:
     if math.isnan(value):
         return "null"
     if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
+        return ".inf" if value > 0 else "-.inf"
     if abs(value) >= 1e15:
         return _float(value)
     text = f"{value:.{decimals}f}"
@@ -296,9 +283,99 @@ _UNSEEN = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 def yaml_text(text: str, *, quoted: bool = False) -> str:
     """Return a text as YAML; without quotes where every reader takes it for a text."""
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*( [A-Za-z0-9_]+)*", text)
-    if plain and not quoted and yaml.safe_load(text) == text and parse_scalar(text) == text:
+    if plain and not quoted and plain_yaml(text) == text:
         return text
     return _UNSEEN.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+#: What helps where a line of a baseline is wrong.
+REMEDY = "; mend the line, or take the file anew from version control"
+
+
+def _read_number(value: Any) -> Any:
+    """Return what stands for a number; null is NaN."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool):
+        raise fault(f"{value!r}: a number is expected")
+    if isinstance(value, float) and math.isnan(value):
+        raise fault("it is NaN; write null for what is undefined")
+    return value
+
+
+#: A number, which null leaves undefined.
+Number = Annotated[float, BeforeValidator(_read_number)]
+
+
+def _check_correlation(key: str) -> str:
+    if " " not in key or coefficient_of(key) not in coefficient_names():
+        raise fault(f"'{key}' is no dimension and coefficient, as 'd tau_c'")
+    return key
+
+
+class _DataFields(YamlModel):
+    """What a dataset was."""
+
+    revision: str
+    items: Count
+    digest: str
+
+
+class _ScoresFields(YamlModel):
+    """The scores of all items, in a few numbers."""
+
+    items: Count
+    undefined: Count
+    mean: Number
+    std: Number
+
+
+class _MetricFields(YamlModel):
+    """A metric."""
+
+    made: str | None
+    signature: str
+    correlations: dict[Annotated[str, AfterValidator(_check_correlation)], Number]
+    scores: _ScoresFields
+    parts: Annotated[list[Number], Field(min_length=PARTS, max_length=PARTS)]
+
+
+def _make_protocol_fields() -> type[YamlModel]:
+    """Return the model of a protocol: a field for each choice, of the type that its declaration says."""
+    choice_fields: dict[str, Any] = {}
+    for name, declared in CHOICES.items():
+        kind: Any = list[str] if declared.type is Any else declared.type
+        if declared.usual is not None:
+            kind = get_args(kind)[0] if type(None) in get_args(kind) else kind
+        else:
+            kind = kind | None
+        choice_fields[name] = (kind, declared.usual if declared.is_later else ...)
+    return create_model("_ProtocolFields", __base__=YamlModel, **choice_fields)
+
+
+_ProtocolFields = _make_protocol_fields()
+
+
+def _check_tolerance(value: float) -> float:
+    if not TOLERANCES[0] <= value <= TOLERANCES[1]:
+        raise fault(tolerance_fault(value))
+    return value
+
+
+class _BaselineFields(YamlModel):
+    """The keys of a baseline."""
+
+    format: Annotated[int, Field(strict=True)]
+    dataset: Annotated[str, one_of("dataset", dataset_names)]
+    file: dict[str, str | float | int | dict[str, Any]] = Field(default_factory=dict)
+    data: _DataFields
+    protocol: _ProtocolFields  # pyright: ignore[reportInvalidTypeForm]
+    seed: Count
+    tolerance: Annotated[float, AfterValidator(_check_tolerance)]
+    versions: Annotated[str, one_of("versions", lambda: POLICIES)]
+    packages: dict[str, str]
+    metrics: Annotated[dict[str, _MetricFields], Field(min_length=1)]
+    sample: dict[str, dict[str, Number]]
 
 
 def read(path: Path) -> Baseline:
@@ -308,126 +385,71 @@ def read(path: Path) -> Baseline:
         InputError: where it cannot be read, or something in it is missing, unknown or of another kind;
             with the line.
     """
-    tree = YamlTree(path)
-    has_file_options = "file" in _check_head(tree)
-    tree.keys("data", expected_keys=("revision", "items", "digest"))
-    tolerance = tree.get("tolerance", kind=float)
-    if not TOLERANCES[0] <= tolerance <= TOLERANCES[1]:
-        raise tree.fail(("tolerance",), tolerance_fault(tolerance))
-    metrics = {name: _read_metric(tree, name) for name in tree.keys("metrics")}
-    if not metrics:
-        raise tree.fail(("metrics",), "no metric is in it")
+    document = YamlDocument.read(path, remedy=REMEDY)
+    check_format(document, FORMAT)
+    entries = validate(document, _BaselineFields)
+    try:
+        protocol = Protocol.from_record(entries.protocol.model_dump())
+    except InputError as error:
+        raise document.error(("protocol",), str(error)) from error
+
     return Baseline(
-        dataset=tree.choice("dataset", choices=dataset_names()),
-        file_options={
-            k: tree.get("file", k, kind=(str, float, int, dict)) for k in tree.keys("file")
-        }
-        if has_file_options
-        else {},
-        data={
-            "revision": tree.get("data", "revision", kind=str),
-            "items": tree.count("data", "items"),
-            "digest": tree.get("data", "digest", kind=str),
-        },
-        protocol=_protocol(tree),
-        seed=tree.count("seed"),
-        tolerance=tolerance,
-        versions=tree.choice("versions", choices=POLICIES),
-        packages={k: tree.get("packages", k, kind=str) for k in tree.keys("packages")},
-        metrics=metrics,
-        sample=_read_sample(tree, list(metrics)),
+        dataset=entries.dataset,
+        file_options=entries.file,
+        data=entries.data.model_dump(),
+        protocol=protocol,
+        seed=entries.seed,
+        tolerance=entries.tolerance,
+        versions=entries.versions,
+        packages=entries.packages,
+        metrics={name: _make_metric(metric) for name, metric in entries.metrics.items()},
+        sample=_order_sample(document, entries),
         path=path,
-        lines=tree.lines,
+        lines=document.lines,
     )
 
 
-def _check_head(tree: YamlTree) -> list[str]:
-    """Check the format and the keys of the file, and return the keys.
+def check_format(document: YamlDocument, expected: int) -> None:
+    """Check that a file is of the format that is read here, before its keys are.
 
     Raises:
-        InputError: where the format is another, or a key is missing or unknown.
+        InputError: where it is of another.
     """
-    if not isinstance(tree.plain, dict):
-        raise tree.fail((), "keys and values are expected")
-    version = tree.get("format", kind=int)
-    if version != FORMAT:
+    version = document.plain.get("format") if isinstance(document.plain, dict) else None
+    if isinstance(version, int) and version != expected:
         raise InputError(
-            f"{tree.path}:{tree.lines['format',]}: format {version}, and this captau reads {FORMAT}; "
+            f"{document.file}:{document.lines['format',]}: format {version}, and this captau reads {expected}; "
             f"install the captau that made it, or delete it and make it anew with update=true"
         )
-    optional_keys = ("file",) if "file" in tree.plain else ()
-    return tree.keys(expected_keys=(*_KEYS, *optional_keys))
 
 
-def _read_sample(tree: YamlTree, metrics: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Read the sampled items' scores, in the order of the metrics."""
-    return {
-        item: {
-            name: tree.number("sample", item, name)
-            for name in sorted(tree.keys("sample", item, expected_keys=metrics), key=metrics.index)
-        }
-        for item in tree.keys("sample")
-    }
-
-
-def _read_metric(tree: YamlTree, name: str) -> MetricBaseline:
-    key_path = ("metrics", name)
-    tree.keys(*key_path, expected_keys=("made", "signature", "correlations", "scores", "parts"))
-    tree.keys(*key_path, "scores", expected_keys=("items", "undefined", "mean", "std"))
-    for key in tree.keys(*key_path, "correlations"):
-        if coefficient_of(key) not in coefficient_names() or " " not in key:
-            raise tree.fail(
-                (*key_path, "correlations", key),
-                f"'{key}' is no dimension and coefficient, as 'd tau_c'",
-            )
-    parts = tree.get(*key_path, "parts", kind=list)
-    if len(parts) != PARTS:
-        raise tree.fail(
-            (*key_path, "parts"), f"parts holds {len(parts)} numbers; {PARTS} are expected"
-        )
-    for index, part in enumerate(parts):
-        if isinstance(part, bool) or not isinstance(part, int | float | None):
-            raise tree.fail(
-                (*key_path, "parts", str(index)),
-                f"parts holds {describe_value(part)}, not a number",
-            )
+def _make_metric(metric: _MetricFields) -> MetricBaseline:
     return MetricBaseline(
-        recipe=tree.get(*key_path, "made", kind=(str, type(None))),
-        signature=tree.get(*key_path, "signature", kind=str),
-        correlations={
-            key: tree.number(*key_path, "correlations", key)
-            for key in tree.keys(*key_path, "correlations")
-        },
-        items=tree.count(*key_path, "scores", "items"),
-        undefined=tree.count(*key_path, "scores", "undefined"),
-        mean=tree.number(*key_path, "scores", "mean"),
-        std=tree.number(*key_path, "scores", "std"),
-        parts=tuple(math.nan if p is None else float(p) for p in parts),
+        recipe=metric.made,
+        signature=metric.signature,
+        correlations=metric.correlations,
+        items=metric.scores.items,
+        undefined=metric.scores.undefined,
+        mean=metric.scores.mean,
+        std=metric.scores.std,
+        parts=tuple(metric.parts),
     )
 
 
-def _protocol(tree: YamlTree) -> Protocol:
-    absent = later_options(Protocol).keys() - set(tree.keys("protocol"))
-    fields = [f.name for f in dataclasses.fields(Protocol) if f.name not in absent]
-    tree.keys("protocol", expected_keys=fields)
-    values = {name: _read_choice(tree, name) for name in fields}
-    try:
-        return Protocol(**values)
-    except InputError as error:
-        raise tree.fail(("protocol",), str(error)) from error
+def _order_sample(document: YamlDocument, entries: _BaselineFields) -> dict[str, dict[str, float]]:
+    """Return the sampled items' scores, of all metrics in their order.
 
-
-def _read_choice(tree: YamlTree, name: str) -> Any:
-    """Return the value of a choice of the protocol, of the type that its declaration says."""
-    declared = CHOICES[name]
-    key_path = ("protocol", name)
-    is_optional = declared.usual is None
-    absent = (type(None),) if is_optional else ()
-
-    if declared.type is Any:
-        value = tree.get(*key_path, kind=(list, *absent))
-        return None if value is None else tree.texts(*key_path)
-
-    kinds = get_args(declared.type) or (declared.type,)
-    plain_kinds = tuple(kind for kind in kinds if kind is not type(None))
-    return tree.get(*key_path, kind=(*plain_kinds, *absent))
+    Raises:
+        InputError: where an item lacks a metric, or has another.
+    """
+    sample: dict[str, dict[str, float]] = {}
+    for item, scores in entries.sample.items():
+        for name in scores:
+            if name not in entries.metrics:
+                message = str(unknown("metric", name, entries.metrics))
+                raise document.error(("sample", item, name), message)
+        for name in entries.metrics:
+            if name not in scores:
+                raise document.error(("sample", item), f"'{name}' is missing")
+        sample[item] = {name: scores[name] for name in entries.metrics}
+    return sample

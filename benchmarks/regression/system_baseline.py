@@ -15,6 +15,8 @@ from pathlib import Path
 from ...datasets.errors import InputError
 from ...datasets.reading.caption_files import CandidateFile, ReferenceFile
 from ...datasets.reading.json_files import JsonSource
+from ...datasets.reading.yaml_document import YamlDocument
+from ...datasets.reading.yaml_model import YamlModel, validate
 from ...metrics.base import Metric
 from ...metrics.external import user_code_of
 from ...metrics.registry import metric as metric_of
@@ -22,9 +24,8 @@ from ...metrics.registry import recipe_of
 from ..runs.tables import format_number
 from ..scoring.catalog import metric_style
 from ..scoring.protocol import Protocol, sign
-from .baseline_file import moved, number, yaml_text
+from .baseline_file import REMEDY, Number, check_format, moved, number, yaml_text
 from .differences import Difference, cause_of, format_change, signature_changes_of
-from .yaml_tree import YamlTree
 
 FORMAT = 1
 
@@ -46,6 +47,23 @@ class BaselineScore:
     value: float
 
 
+class _ScoreFields(YamlModel):
+    """A metric as a file has it."""
+
+    made: str | None
+    signature: str
+    score: Number
+
+
+class _SystemFields(YamlModel):
+    """The keys of a system's baseline."""
+
+    format: int
+    references: str
+    metrics: dict[str, _ScoreFields]
+    captions: dict[str, str]
+
+
 @dataclass(frozen=True)
 class SystemBaseline:
     """The content of a system's baseline.
@@ -54,13 +72,13 @@ class SystemBaseline:
         captions: the system's captions.
         references: `digest_references` of their references.
         scores: by the metrics' specs.
-        tree: the file that was read; None for a baseline that is made.
+        document: the file that was read; None for a baseline that is made.
     """
 
     captions: CandidateFile
     references: str
     scores: Mapping[str, BaselineScore]
-    tree: YamlTree | None = None
+    document: YamlDocument | None = None
 
     @classmethod
     def make(
@@ -85,29 +103,22 @@ class SystemBaseline:
         Raises:
             InputError: where it cannot be read, is one of metrics, or holds something else; with the line.
         """
-        tree = YamlTree(path)
-        if isinstance(tree.plain, dict) and "dataset" in tree.plain:
+        document = YamlDocument.read(path, remedy=REMEDY)
+        if isinstance(document.plain, dict) and "dataset" in document.plain:
             raise InputError(
                 f"{path}: a baseline of metrics, which baseline={path} compares with; captions are compared with that "
                 f"of a system, which captau check candidates=OLD.json against=system.yaml references=FILE update=true "
                 f"writes"
             )
-        if tree.get("format", kind=int) != FORMAT:
-            raise tree.fail(("format",), f"this captau reads format {FORMAT}")
-        tree.keys(expected_keys=("format", "references", "metrics", "captions"))
+        check_format(document, FORMAT)
+        entries = validate(document, _SystemFields)
         scores: dict[str, BaselineScore] = {}
-        for spec in tree.keys("metrics"):
-            keys = ("metrics", spec)
-            tree.keys(*keys, expected_keys=("made", "signature", "score"))
-            scores[spec] = BaselineScore(
-                tree.get(*keys, "made", kind=(str, type(None))),
-                tree.get(*keys, "signature", kind=str),
-                tree.number(*keys, "score"),
-            )
-        captions = {i: tree.get("captions", i, kind=str) for i in tree.keys("captions")}
-        lines = {i: tree.lines["captions", i] for i in captions}
-        candidates = CandidateFile(JsonSource(path), captions, lines)
-        return cls(candidates, tree.get("references", kind=str), scores, tree)
+        for spec, metric in entries.metrics.items():
+            scores[spec] = BaselineScore(metric.made, metric.signature, metric.score)
+
+        lines = {i: document.lines["captions", i] for i in entries.captions}
+        candidates = CandidateFile(JsonSource(path), entries.captions, lines)
+        return cls(candidates, entries.references, scores, document)
 
     def written(self) -> str:
         """Return the text of the file: the same for the same content."""
@@ -132,19 +143,19 @@ class SystemBaseline:
         Raises:
             InputError: where one cannot be made, or would run code or ask a judge that nobody named.
         """
-        assert self.tree is not None
+        assert self.document is not None
         metrics: list[Metric] = []
         for spec, score in self.scores.items():
             keys = ("metrics", spec, "made")
             if score.recipe is None:
-                raise self.tree.fail(keys, f"{spec} was made in Python; name metrics=…")
+                raise self.document.error(keys, f"{spec} was made in Python; name metrics=…")
             try:
                 metric = metric_of(score.recipe)
             except InputError as error:
-                raise self.tree.fail(keys, str(error)) from error
+                raise self.document.error(keys, str(error)) from error
             if user_code_of(metric) or metric.name == "mllm_judge":
                 raise InputError(
-                    f"{self.tree.path}:{self.tree.lines[keys]}: {score.recipe} runs only if the command names it; if "
+                    f"{self.document.file}:{self.document.lines[keys]}: {score.recipe} runs only if the command names it; if "
                     f"you trust it, name all metrics: metrics={','.join(self.scores)}"
                 )
             metrics.append(metric)

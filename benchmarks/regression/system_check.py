@@ -18,7 +18,7 @@ from ...datasets.reading.caption_files import (
     read_systems,
 )
 from ...datasets.reading.table import USUAL_COLUMNS, Columns
-from ...datasets.reading.yaml_fields import MAX_CHARACTERS, MAX_NODES
+from ...datasets.reading.yaml_document import MAX_CHARACTERS, MAX_NODES
 from ...metrics.base import Metric
 from ..evaluation.pair_tests import find_shortage
 from ..runs.finished_run import read_run

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import unwritable
 from .hub import address_of, headers_of, remedy_of
@@ -59,8 +59,11 @@ def download_file(
     from requests import RequestException
 
     pooch.get_logger().setLevel(logging.WARNING)
-    downloader = pooch.HTTPDownloader(
-        progressbar=_ProgressBar(progress),
+    # pooch's annotations know neither a bar of one's own, nor a file without a hash.
+    bar: Any = _ProgressBar(progress)
+    registry: dict[str, Any] = {path.name: None}
+    downloader: Any = pooch.HTTPDownloader(
+        progressbar=bar,
         chunk_size=_CHUNK,
         timeout=limits.timeout,
         headers={
@@ -73,7 +76,7 @@ def download_file(
     folder = pooch.Pooch(
         path=path.parent,
         base_url="",
-        registry={path.name: None},
+        registry=registry,
         urls={path.name: address_of(url)},
         retry_if_failed=limits.tries,
     )

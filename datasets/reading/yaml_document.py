@@ -1,49 +1,32 @@
-"""A YAML file that a model checks: pydantic says what is wrong, and ruamel.yaml in which line.
-
-A module that defines a model imports pydantic, which takes a while: import it where a file is read, not above.
-"""
+"""A YAML file as plain data, with the line of every value; ruamel.yaml reads it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    ValidationError,
-    model_validator,
-)
-from pydantic_core import ErrorDetails, PydanticCustomError
-from ruamel.yaml import YAML, MappingNode, ScalarNode, SequenceNode
-from ruamel.yaml.composer import Composer
-from ruamel.yaml.constructor import ConstructorError
-from ruamel.yaml.error import MarkedYAMLError
-from ruamel.yaml.reader import ReaderError
+from ..errors import InputError
 
-from ..errors import InputError, unknown
-from .yaml_fields import INVISIBLE, MAX_CHARACTERS, MAX_DEPTH, MAX_NODES
+# ruamel.yaml takes a while to import: every command would wait for it, and most read no such file.
 
 #: The keys and the numbers of entries (from 0) that lead to a value.
 KeyPath = tuple[str | int, ...]
 
-Model = TypeVar("Model", bound=BaseModel)
+#: The deepest nesting; the most values and keys, each counted as often as aliases repeat it; and the most characters.
+MAX_DEPTH = 50
+MAX_NODES = 100_000
+MAX_CHARACTERS = 2_000_000
 
-#: What people call the types of pydantic's errors, which end so where a value is of another type.
-_EXPECTED = {
-    "bool": "true or false",
-    "dict": "a mapping of fields",
-    "float": "a number",
-    "int": "a whole number",
-    "list": "a list, with lines that begin with '- ',",
-    "string": "a text",
-}
-_OF_TYPE = ("_type", "_parsing", "_from_float")
+#: Characters that show nothing, or hide what is there: controls, halves of surrogate pairs, and those that
+#: turn the direction of the text after them.
+INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
 #: The most characters of a wrong value that a message shows.
-_MOST_SHOWN = 60
+MOST_SHOWN = 60
+
+_TOO_DEEP = "nested too deeply, or recursive"
 
 
 class YamlDocument:
@@ -52,6 +35,7 @@ class YamlDocument:
     Args:
         text: the content.
         file: its name, for messages.
+        remedy: what follows each error.
 
     Attributes:
         file: its name.
@@ -62,15 +46,20 @@ class YamlDocument:
         InputError: if it is not YAML, or larger or deeper than people write; with the line.
     """
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, remedy: str = "") -> None:
+        from ruamel.yaml import YAML
+        from ruamel.yaml.error import MarkedYAMLError
+        from ruamel.yaml.reader import ReaderError
+
         self.file = file
+        self._remedy = remedy
         self.lines: dict[KeyPath, int] = {(): 1}
-        self._n_values = 0
+        self._n_nodes = 0
+        if len(text) > MAX_CHARACTERS:
+            raise self._malformed(f"more than {MAX_CHARACTERS:,} characters", 1)
 
         yaml = YAML(typ="safe", pure=True)
-        yaml.Composer = _BoundedComposer
-        if len(text) > MAX_CHARACTERS:
-            raise self.error((), f"it has more than {MAX_CHARACTERS:,} characters")
+        yaml.Composer = _bounded_composer()
         try:
             root = yaml.compose(text)
             self.plain: Any = {} if root is None else self._make_plain(root, (), yaml.constructor)
@@ -81,11 +70,9 @@ class YamlDocument:
             line = text.count("\n", 0, error.position) + 1
             problem = f"YAML does not allow the character U+{error.character:04X}; take it out"
             raise self._malformed(problem, line) from error
-        except RecursionError as error:
-            raise self._malformed("nested too deeply", 1) from error
 
     @classmethod
-    def read(cls, path: Path) -> YamlDocument:
+    def read(cls, path: Path, remedy: str = "") -> YamlDocument:
         """Read a file.
 
         Raises:
@@ -98,7 +85,7 @@ class YamlDocument:
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
 
-        return cls(text, str(path))
+        return cls(text, str(path), remedy)
 
     @property
     def location(self) -> str:
@@ -111,53 +98,36 @@ class YamlDocument:
         while present not in self.lines:
             present = present[:-1]
 
-        name = ""
-        for key in keys:
-            name += f"[{key + 1}]" if isinstance(key, int) else f".{key}"
-        return f"{self.file}:{self.lines[present]}: {name.removeprefix('.') or 'the file'}"
+        return f"{self.file}:{self.lines[present]}: {self.name_of(keys)}"
 
     def error(self, keys: KeyPath, message: str) -> InputError:
         """Return an error that names file, line and value."""
-        return InputError(f"{self.location_of(*keys)}: {message}")
+        return InputError(f"{self.location_of(*keys)}: {message}{self._remedy}")
 
-    def validate(self, model: type[Model]) -> Model:
-        """Return the content as a model.
-
-        Raises:
-            InputError: on the first value that the model does not allow.
-        """
-        try:
-            return model.model_validate(self.plain)
-        except ValidationError as error:
-            details = min(error.errors(), key=self._place_of)
-            keys = self._keys_of(details)
-            raise self.error(keys, _describe(details)) from error
-
-    def _place_of(self, details: ErrorDetails) -> tuple[bool, int]:
-        """Return what puts errors in the order of lines; those of missing values come last."""
-        return details["type"] == "missing", self.lines.get(self._keys_of(details), 0)
-
-    def _keys_of(self, details: ErrorDetails) -> KeyPath:
-        """Return where an error is, without the names of validators that pydantic adds."""
-        keys: KeyPath = ()
-        for key in details["loc"]:
-            if (*keys, key) not in self.lines and details["type"] != "missing":
-                break
-            keys = (*keys, key)
-        return (*keys, *details.get("ctx", {}).get("below", ()))
+    @staticmethod
+    def name_of(keys: KeyPath) -> str:
+        """Return the dotted name of a value, as `phases[2].name`."""
+        name = "".join(f"[{key + 1}]" if isinstance(key, int) else f".{key}" for key in keys)
+        return name.removeprefix(".") or "the file"
 
     def _malformed(self, problem: str, line: int) -> InputError:
-        return InputError(f"{self.file}:{line}: {' '.join(problem.split())}")
+        return InputError(f"{self.file}:{line}: {' '.join(problem.split())}{self._remedy}")
 
     def _make_plain(self, node: Any, keys: KeyPath, constructor: Any) -> Any:
         """Return the value of a node, and note the lines of all that is in it."""
+        from ruamel.yaml import ScalarNode, SequenceNode
+        from ruamel.yaml.constructor import ConstructorError
+
         line = node.start_mark.line + 1
-        self.lines.setdefault(keys, line)
-        self._n_values += 1
+        if keys:
+            self.lines.setdefault(keys, line)  # of a field that of its key, which is there already
+        else:
+            self.lines[keys] = line
+        self._n_nodes += 1
         # Aliases may lead back to what holds them, or stand for thousands of values each.
         if len(keys) > MAX_DEPTH:
-            raise self._malformed("nested too deeply, or recursive", line)
-        if self._n_values > MAX_NODES:
+            raise self._malformed(_TOO_DEEP, line)
+        if self._n_nodes > MAX_NODES:
             raise self._malformed("too many values", line)
 
         if isinstance(node, ScalarNode):
@@ -165,8 +135,9 @@ class YamlDocument:
                 return constructor.construct_object(node)
             except ConstructorError as error:
                 raise self.error(keys, str(error.problem)) from error
-            except ValueError as error:  # such as the 30th of February
-                raise self.error(keys, str(error)) from error
+            except ValueError as error:  # the 30th of February, or a number of thousands of digits
+                is_short = len(node.value) <= MOST_SHOWN
+                raise self.error(keys, str(error) if is_short else "it is too long") from error
         if isinstance(node, SequenceNode):
             return [
                 self._make_plain(child, (*keys, number), constructor)
@@ -174,108 +145,54 @@ class YamlDocument:
             ]
 
         mapping: dict[Any, Any] = {}
-        for key_node, value in cast("MappingNode", node).value:
+        for key_node, value in node.value:
+            self._n_nodes += 1
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, ScalarNode):
                 raise self._malformed("a key that is not a text", line)
             key = key_node.value
             if key in mapping:
-                raise self._malformed(f"{key} appears twice; keep one of them", line)
+                raise self._malformed(
+                    f"{self.name_of((*keys, key))} appears twice; keep one of them", line
+                )
             self.lines[*keys, key] = line
             mapping[key] = self._make_plain(value, (*keys, key), constructor)
         return mapping
 
 
-class _BoundedComposer(Composer):
-    """A composer that ends at too many values, or too deep ones, before they have taken seconds and memory."""
+@cache
+def _bounded_composer() -> type[Any]:
+    """Return a composer that ends at too many values, or too deep ones, before they have taken seconds and memory."""
+    from ruamel.yaml.composer import Composer
+    from ruamel.yaml.error import MarkedYAMLError
 
-    n_nodes = 0
-    depth = 0
+    class BoundedComposer(Composer):
+        n_nodes = 0
+        nesting = -1
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        self.n_nodes += 1
-        self.depth += 1
-        mark = self.parser.peek_event().start_mark
-        if self.n_nodes > MAX_NODES:
-            raise MarkedYAMLError(problem="too many values", problem_mark=mark)
-        if self.depth > MAX_DEPTH:
-            raise MarkedYAMLError(problem="nested too deeply", problem_mark=mark)
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            # A name may stand for another value further down, as YAML 1.2 says.
+            self.warn_double_anchors = False
 
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            self.n_nodes += 1
+            self.nesting += 1
+            mark = self.parser.peek_event().start_mark
+            if self.n_nodes > MAX_NODES:
+                raise MarkedYAMLError(problem="too many values", problem_mark=mark)
+            if self.nesting > MAX_DEPTH:
+                raise MarkedYAMLError(problem=_TOO_DEEP, problem_mark=mark)
 
+            node = super().compose_node(parent, index)
+            self.nesting -= 1
+            return node
 
-class YamlModel(BaseModel):
-    """A mapping of a YAML file; a field that the model does not have is an error, as a misspelt one would have no effect."""
-
-    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_names(cls, value: Any) -> Any:
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            raise fault("fields are expected")
-
-        known = [field.alias or name for name, field in cls.model_fields.items()]
-        for name in value:
-            if name not in known:
-                message = str(unknown("field", str(name), known))
-                raise fault(message, below=name)
-        return value
+    return BoundedComposer
 
 
-def fault(message: str, *, below: str | int | None = None) -> PydanticCustomError:
-    """Return the error that a validator raises at a value, or at one that is `below` it."""
-    keys = () if below is None else (below,)
-    return PydanticCustomError("fault", "{message}", {"message": message, "below": keys})
+def plain_yaml(text: str) -> Any:
+    """Return what YAML takes a text without quotes for, such as a number."""
+    from ruamel.yaml import YAML
 
-
-def matching(pattern: str, expected: str) -> AfterValidator:
-    """Return a validator of a text that has to match a pattern; `expected` says so in words."""
-
-    def check(value: str) -> str:
-        if not re.fullmatch(pattern, value):
-            raise fault(f"'{value}': {expected}")
-        return value
-
-    return AfterValidator(check)
-
-
-def one_of(label: str, choices: Callable[[], Iterable[str]]) -> AfterValidator:
-    """Return a validator of a text that has to be one of the choices, which are asked for when it is needed."""
-
-    def check(value: str) -> str:
-        if value not in (known := list(choices())):
-            raise fault(str(unknown(label, value, known)))
-        return value
-
-    return AfterValidator(check)
-
-
-def _refuse_invisible(text: str) -> str:
-    if hidden := INVISIBLE.search(text):
-        raise fault(f"the character U+{ord(hidden[0]):04X} is not shown; take it out")
-    return text
-
-
-#: Checks that all characters of a text can be seen; limits of the length stand before it.
-VISIBLE = AfterValidator(_refuse_invisible)
-Text = Annotated[str, VISIBLE]
-
-
-def _describe(details: ErrorDetails) -> str:
-    """Return what is wrong with a value: in our words where a validator of ours says it, else in pydantic's."""
-    if details["type"] == "missing":
-        return "this field is required"
-    if "message" in details.get("ctx", {}):
-        return details["msg"]
-
-    shown = repr(details["input"])
-    shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
-    expected = _EXPECTED.get(details["type"].partition("_")[0])
-    if expected and details["type"].endswith(_OF_TYPE):
-        return f"{shown}: {expected} is expected"
-    return f"{shown}: {details['msg'][0].lower()}{details['msg'][1:]}"
+    return YAML(typ="safe", pure=True).load(text)

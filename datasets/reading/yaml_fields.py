@@ -1,107 +1,15 @@
-"""A YAML file read field by field; errors name the file, the line and the field.
-
-PyYAML's nodes know their lines, as ruamel.yaml's do, which is slower and bounds neither aliases nor nesting either.
-"""
+"""A YAML file read field by field; errors name the file, the line and the field."""
 
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, cast
-
-import yaml
+from typing import Any
 
 from ..errors import InputError, unknown
-
-#: The deepest nesting; the most values, each counted as often as aliases repeat it; and the most characters.
-MAX_DEPTH = 50
-MAX_NODES = 100_000
-MAX_CHARACTERS = 2_000_000
-
-
-class MalformedYamlError(ValueError):
-    """A text is no YAML.
-
-    Attributes:
-        problem: what is wrong, in one line.
-        line: where, from 1.
-    """
-
-    def __init__(self, problem: str, line: int) -> None:
-        super().__init__(f"{line}: {problem}")
-        self.problem = problem
-        self.line = line
-
-
-class _BoundedLoader(yaml.SafeLoader):
-    """A loader that ends at too many values, before they have taken seconds and memory."""
-
-    n_nodes = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        self.n_nodes += 1
-        if self.n_nodes > MAX_NODES:
-            raise MalformedYamlError("too many values", self.line + 1)
-
-        return super().compose_node(parent, index)
-
-
-def compose_yaml(text: str) -> yaml.Node | None:
-    """Return the root node of a text; None where it is empty.
-
-    Raises:
-        MalformedYamlError: where it is no YAML.
-    """
-    if len(text) > MAX_CHARACTERS:
-        raise MalformedYamlError(f"more than {MAX_CHARACTERS:,} characters", 1)
-
-    try:
-        root = yaml.compose(text, Loader=_BoundedLoader)
-        _check_size(root)
-        return root
-    except yaml.MarkedYAMLError as error:
-        mark = cast("yaml.Mark", error.problem_mark)  # which all errors of a text have
-        raise MalformedYamlError(" ".join(str(error.problem).split()), mark.line + 1) from error
-    except yaml.reader.ReaderError as error:
-        # Of a text that was decoded already, the position is that of a character.
-        line = text.count("\n", 0, error.position) + 1
-        problem = f"YAML does not allow the character U+{error.character:04X}; take it out"
-        raise MalformedYamlError(problem, line) from error
-    except RecursionError as error:
-        raise MalformedYamlError("nested too deeply", 1) from error
-
-
-def _check_size(root: yaml.Node | None) -> None:
-    """Check that a text is nested as people nest, aliases followed, so that readers may recurse and quote it.
-
-    Raises:
-        MalformedYamlError: where it is nested too deeply, or aliases make it too large.
-    """
-    nodes = [] if root is None else [(root, 0)]
-    n_nodes = 0
-
-    while nodes:
-        node, depth = nodes.pop()
-        n_nodes += 1
-        if depth > MAX_DEPTH:
-            line = node.start_mark.line + 1
-            raise MalformedYamlError("nested too deeply, or recursive", line)
-        if n_nodes > MAX_NODES:
-            raise MalformedYamlError("too many values", node.start_mark.line + 1)
-
-        if isinstance(node, yaml.SequenceNode):
-            nodes += [(child, depth + 1) for child in node.value]
-        elif isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                nodes += [(key, depth + 1), (value, depth + 1)]
-
-
-#: Characters that show nothing, or hide what is there: controls, halves of surrogate pairs, and those that
-#: turn the direction of the text after them.
-INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+from .yaml_document import INVISIBLE, KeyPath, YamlDocument
 
 
 class YamlFields:
@@ -110,32 +18,19 @@ class YamlFields:
     The methods that read a field raise `InputError` if its value is not of their type.
 
     Args:
-        node: the mapping as YAML's composer returns it; None if it is missing.
-        file: the file's name, for messages.
-        prefix: the names of the mappings around it, dotted.
+        values: the mapping; None if it is missing.
+        document: the file.
+        keys: what leads to the mapping.
     """
 
-    def __init__(self, node: yaml.Node | None, file: str, prefix: str = "") -> None:
-        self._file = file
-        self._prefix = prefix
-        self._line = node.start_mark.line + 1 if node else 1
-        self._nodes: dict[str, tuple[int, yaml.Node]] = {}
+    def __init__(self, values: Any, document: YamlDocument, keys: KeyPath = ()) -> None:
+        self._document = document
+        self._keys = keys
         self._sections: dict[str, YamlFields] = {}
         self._names_read: set[str] = set()
-
-        if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
-            return
-        if not isinstance(node, yaml.MappingNode):
-            raise InputError(f"{file}:{self._line}: {prefix or 'the file'}: fields are expected")
-
-        for key, value in node.value:
-            name = str(key.value)
-            line = key.start_mark.line + 1
-            if name in self._nodes:
-                raise InputError(
-                    f"{file}:{line}: {self._dotted(name)} appears twice; keep one of them"
-                )
-            self._nodes[name] = (line, value)
+        if values is not None and not isinstance(values, dict):
+            raise document.error(keys, "fields are expected")
+        self._values: dict[str, Any] = values or {}
 
     @classmethod
     def parse(cls, text: str, file: str) -> YamlFields:
@@ -144,33 +39,32 @@ class YamlFields:
         Raises:
             InputError: if it is not YAML.
         """
-        try:
-            node = compose_yaml(text)
-        except MalformedYamlError as error:
-            raise InputError(f"{file}:{error}") from error
-
-        return cls(node, file)
+        document = YamlDocument(text, file)
+        return cls(document.plain, document)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._nodes
+        return name in self._values
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._nodes)
+        return iter(self._values)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the fields that stand there, read or not."""
-        return tuple(self._nodes)
+        return tuple(self._values)
 
     @property
     def location(self) -> str:
-        """File and line of the mapping."""
-        return f"{self._file}:{self._line}"
+        """File and line of the mapping: of its first field, if it has any."""
+        first = next(iter(self._values), None)
+        keys = self._keys if first is None else (*self._keys, first)
+        return self._document.location_of(*keys).rpartition(": ")[0]
 
     def location_of(self, name: str) -> str:
         """File and line of a field, and its name; of a field that is missing, the line of the mapping."""
-        line, _ = self._nodes.get(name, (self._line, None))
-        return f"{self._file}:{line}: {self._dotted(name)}"
+        if name in self._values:
+            return self._document.location_of(*self._keys, name)
+        return f"{self.location}: {self._document.name_of((*self._keys, name))}"
 
     def error(self, name: str, message: str) -> InputError:
         """Return an error that names file, line and field."""
@@ -254,7 +148,7 @@ class YamlFields:
 
     def all_texts(self) -> dict[str, str]:
         """Return all fields of the mapping, each a text, by name."""
-        return {name: self.text(name) for name in self._nodes}
+        return {name: self.text(name) for name in self._values}
 
     def levels(self, name: str, low: int, high: int) -> tuple[int, ...]:
         """Return whole numbers from `low` to `high`, given as one number or as a list."""
@@ -301,23 +195,23 @@ class YamlFields:
         """Return the fields of an inner mapping; if it is missing, so are all of its fields."""
         self._names_read.add(name)
         if name not in self._sections:
-            node = self._nodes[name][1] if name in self._nodes else None
-            self._sections[name] = YamlFields(node, self._file, self._dotted(name))
+            section = YamlFields(self._values.get(name), self._document, (*self._keys, name))
+            self._sections[name] = section
         return self._sections[name]
 
     def sections(self, name: str) -> Iterator[YamlFields]:
         """Yield the fields of each mapping of a list."""
         if not self._has_value(name):
             return
-        _, node = self._nodes[name]
-        if not isinstance(node, yaml.SequenceNode):
+        entries = self._values[name]
+        if not isinstance(entries, list):
             raise self.error(name, "a list is expected: lines that begin with '- '")
-        for number, entry in enumerate(node.value, start=1):
-            yield YamlFields(entry, self._file, f"{self._dotted(name)}[{number}]")
+        for number, entry in enumerate(entries):
+            yield YamlFields(entry, self._document, (*self._keys, name, number))
 
     def is_list(self, name: str) -> bool:
         """Return whether a field holds a list."""
-        return name in self._nodes and isinstance(self._nodes[name][1], yaml.SequenceNode)
+        return isinstance(self._values.get(name), list)
 
     def reject_unknown(self) -> None:
         """Check that every field of the mapping, and of its sections, has been read.
@@ -328,35 +222,21 @@ class YamlFields:
         for section in self._sections.values():
             section.reject_unknown()
 
-        for name in self._nodes:
+        for name in self._values:
             # A misspelt field would have no effect, in silence.
             if name not in self._names_read:
                 raise self.error(name, str(unknown("field", name, self._names_read)))
 
-    def _dotted(self, name: str) -> str:
-        if not self._prefix:
-            return name
-
-        return f"{self._prefix}.{name}"
-
     def _has_value(self, name: str) -> bool:
         self._names_read.add(name)
-        if name not in self._nodes:
-            return False
-        node = self._nodes[name][1]
-        return not (isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null"))
+        return self._values.get(name) is not None
 
     def _value(self, name: str, default: Any) -> Any:
-        if not self._has_value(name):
-            if default is None:
-                raise self.error(name, "this field is required")
-            return default
-
-        _, node = self._nodes[name]
-        try:
-            return yaml.SafeLoader("").construct_object(node, deep=True)
-        except (yaml.YAMLError, ValueError) as error:
-            raise self.error(name, str(error).splitlines()[0]) from error
+        if self._has_value(name):
+            return self._values[name]
+        if default is None:
+            raise self.error(name, "this field is required")
+        return default
 
 
 def read_yaml_fields(path: Path) -> YamlFields:
@@ -365,14 +245,8 @@ def read_yaml_fields(path: Path) -> YamlFields:
     Raises:
         InputError: if it cannot be read, or is not YAML.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text; save it as UTF-8") from error
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-
-    return YamlFields.parse(text, str(path))
+    document = YamlDocument.read(path)
+    return YamlFields(document.plain, document)
 
 
 def _is_count(value: Any, low: int, high: int) -> bool:

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, create_model
+from pydantic import Field, create_model
 
 from ...benchmarks.scoring.catalog import resolve_metrics, usual_protocol_of
 from ...benchmarks.scoring.protocol import Protocol
@@ -21,13 +21,16 @@ from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
 from ...datasets.reading.source_files import sha256
-from ...datasets.reading.yaml_document import (
+from ...datasets.reading.yaml_document import YamlDocument
+from ...datasets.reading.yaml_model import (
     VISIBLE,
+    Count,
+    PositiveCount,
     Text,
-    YamlDocument,
     YamlModel,
     matching,
     one_of,
+    validate,
 )
 from ...datasets.registry import load, names
 from .definition import Challenge, Limits, Phase, ReferenceSet
@@ -59,8 +62,8 @@ class _PhaseFields(YamlModel):
     name: Annotated[str, Field(max_length=64), VISIBLE]
     begins: datetime | None = Field(None, alias="from")
     ends: datetime | None = Field(None, alias="to")
-    per_day: PositiveInt | None = None
-    in_all: PositiveInt | None = None
+    per_day: PositiveCount | None = None
+    in_all: PositiveCount | None = None
 
 
 class _ReferenceFields(YamlModel):
@@ -73,7 +76,7 @@ class _ReferenceFields(YamlModel):
     ]
     file: Text | None = None
     dataset: Annotated[str, one_of("dataset", _list_datasets)] | None = None
-    first: PositiveInt | None = None
+    first: PositiveCount | None = None
     split: (
         Annotated[
             str, matching("[a-z]+[0-9]*", "a split as file names have it is expected: val2014")
@@ -105,13 +108,13 @@ class _StatisticsFields(YamlModel):
     interval: Annotated[str, one_of("interval", lambda: (*RESAMPLED_INTERVALS, "none"))] = (
         _usual.interval
     )
-    replicates: int = Field(_usual.replicates, ge=1, le=100_000)
-    seed: NonNegativeInt = _usual.seed
+    replicates: Annotated[PositiveCount, Field(le=100_000)] = _usual.replicates
+    seed: Count = _usual.seed
 
 
 #: Each limit is a whole number from 1 on.
 _limit_fields: dict[str, Any] = {
-    name: (PositiveInt, usual) for name, usual in asdict(Limits()).items()
+    name: (PositiveCount, usual) for name, usual in asdict(Limits()).items()
 }
 _LimitsFields = create_model("_LimitsFields", __base__=YamlModel, **_limit_fields)
 
@@ -232,7 +235,7 @@ def _read_challenge(document: YamlDocument, folder: Path, data_root: Path | None
         if kind == "metrics":
             model = _MetricsFields
 
-    entries = document.validate(model)
+    entries = validate(document, model)
     phases = _make_phases(document, entries.phases)
     # Datasets and references may take long to read; what costs nothing is checked before.
     shows_references = False

@@ -22,7 +22,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ...benchmarks.statistics.weighted_pairs import Floats
 from ...datasets.cache import replacing
-from ...datasets.reading.yaml_fields import INVISIBLE
+from ...datasets.reading.yaml_document import INVISIBLE
 from ..storage.database import StoreError
 from ..web.errors import RefusedError
 from .definition import Challenge

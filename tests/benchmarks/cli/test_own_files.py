@@ -79,6 +79,12 @@ def test_own_names_are_swept_and_completed(own, captau, monkeypatch):
         ("protocol/strict.yaml", "dimesion: x\n", ":1: dimesion: unknown field"),
         ("protocol/strict.yaml", "ratings: [\n", ":2: "),
         ("protocol/usual.yaml", "k: 1\n", ": captau has a protocol of this name"),
+        ("protocol/strict.yaml", "", ":1: the file is empty; write its fields, or remove it"),
+        (
+            "dataset/mine.yaml",
+            "file:\n  path: ratings.csv\n  low: one\n",
+            ":3: file.low: 'one' is not a number",
+        ),
         ("suite/mine.yaml", "# mine\nmetrics: [blue]\n", ":2: metrics: unknown metric"),
         ("suite/mine.yaml", "metric: [cider]\n", ":1: metrics: "),
         ("dataset/mine.yaml", "file:\n  path: none.csv\n", ":2: file.path: there is no file"),

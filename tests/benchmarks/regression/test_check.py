@@ -307,7 +307,7 @@ def test_the_line_is_the_right_one(check, base):
     base.write_text("\n".join(lines), encoding="utf-8")
     line, message = fault(check(f"baseline={base}")[2], base)
     assert line == at + 5
-    assert message.startswith("not a valid baseline (std is 'O")
+    assert message.startswith("metrics.cider.scores.std: 'O")
     assert "take the file anew from version control" in message
 
 

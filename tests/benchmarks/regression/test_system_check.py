@@ -213,8 +213,8 @@ def test_a_held_score_that_moved_fails_and_says_why(files, monkeypatch, capsys):
     ("content", "message"),
     [
         ("dataset: demo", "old.yaml: a baseline of metrics, which baseline=old.yaml"),
-        ("format: 2", "old.yaml:1: not a valid baseline (this captau reads format 1)"),
-        ("format: 1\nreferences: x\nmetrics: {}\ncaptions: {a: [b]}", "old.yaml:4: not a valid baseline (a is ['b'], not str)"),
+        ("format: 2", "old.yaml:1: format 2, and this captau reads 1"),
+        ("format: 1\nreferences: x\nmetrics: {}\ncaptions: {a: [b]}", "old.yaml:4: captions.a: ['b']: a text is expected"),
         (
             "format: 1\nreferences: x\nmetrics: {f: {made: 'mine.py:f', signature: f, score: 1}}\ncaptions: {a: b}",
             "old.yaml:3: mine.py:f runs only if the command names it; if you trust it, name all metrics: metrics=f",
