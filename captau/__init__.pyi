@@ -306,7 +306,7 @@ def probe(
         pairs: the most pairs of a fault.
         seed: the seed of all draws of faults.
         columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
-            image_id, caption, references.
+            image_id, caption, references, rows.
         statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
             Keys: interval, replicates, level, seed.
         data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).
@@ -422,6 +422,8 @@ def score(
     *,
     images: str | Path | None = None,
     partial: bool = False,
+    flagged: str = "drop",
+    split: str | None = None,
     normalise: str = "none",
     trust: str | Path | None = "published",
     keep_metric: str | None = None,
@@ -450,6 +452,10 @@ def score(
         images: the folder of images, for metrics that look at them.
         partial: true scores the images that all systems have captioned; without it, a missing caption
             is an error. With several sets of references, each may have its own images.
+        flagged: drop leaves out references that their own file flags as void, such as VizWiz's
+            is_rejected and is_precanned, and counts them; keep scores with them.
+        split: of references that name splits, such as Karpathy's files, those of this one; the default
+            is all.
         normalise: the text rule for captions and references before they are scored: none, thumb
             (docs/protocols.md).
         trust: the source of each metric's agreement with people; published means the papers, DIR a
@@ -459,7 +465,7 @@ def score(
             thresholds shows what a threshold keeps).
         keep_above: the lowest score that is kept.
         columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
-            image_id, caption, references.
+            image_id, caption, references, rows.
         statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
             Keys: interval, replicates, level, seed, correction.
         data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).
