@@ -571,6 +571,9 @@ class _JsonReader:
 
         if "sentences" in value and self._content == "references":
             return self._read_sentences(where, line, value, key)
+        text = text_of(value)
+        if isinstance(text, str) and self._finder.find("image_id", value) is None:
+            value = {**value, "caption": text}
         if not self._has_content(value):
             if self._describe_image is not None:
                 self._describe_image(value)
