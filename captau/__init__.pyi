@@ -103,8 +103,8 @@ def agree(
             needs captau[neural].
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `frames` have `agreement.csv`; of ratings `distributions.csv`, of captions
@@ -154,8 +154,8 @@ def bench(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `correlations` and `scores` are DataFrames.
@@ -207,8 +207,8 @@ def compare(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `significance` holds a DataFrame with one row per pair of metrics, coefficient
@@ -253,8 +253,8 @@ def complement(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `frames` have `complementarity.csv`.
@@ -317,8 +317,8 @@ def probe(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `frames` have `probes.csv` and `probe_pairs.parquet`.
@@ -371,8 +371,8 @@ def rank(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         The run's tables: `frames["systems.csv"]` and the others of docs/rank.md are DataFrames.
@@ -527,8 +527,8 @@ def sensitivity(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `frames` have `sensitivity.csv`.
@@ -574,8 +574,8 @@ def thresholds(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `frames` have `thresholds.csv`, the curves, and `recall.csv`, a row a metric.

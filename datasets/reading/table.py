@@ -12,7 +12,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -127,6 +127,25 @@ class Table:
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
+
+    def keep(self, numbers: Iterable[int]) -> Table:
+        """Return the table of some rows, by their numbers from 0, which may repeat."""
+        kept = list(numbers)
+
+        def read(name: str) -> list[Any]:
+            column = self._read(name)
+            return [column[number] for number in kept]
+
+        return Table(self.path, self.names, [self.places[number] for number in kept], read)
+
+    def with_columns(self, columns: Mapping[str, list[Any]]) -> Table:
+        """Return the table with further columns, each as long as its own; one of the same name takes its place."""
+        names = dict.fromkeys((*self.names, *columns))
+
+        def read(name: str) -> list[Any]:
+            return list(columns[name]) if name in columns else self._read(name)
+
+        return Table(self.path, names, self.places, read)
 
     def first_of(self, *names: str) -> str | None:
         """Return the first of `names` that is a column; None where none is."""
