@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -217,8 +218,12 @@ def test_validate_lists_what_score_counts(captau, tmp_path: Path) -> None:
     assert captau("validate", path)[0] == 2, "an empty caption is a fault"
 
 
-def test_each_check_has_a_name_of_its_own() -> None:
-    assert len({check.code for check in TEXT_CHECKS}) == len(TEXT_CHECKS)
+def test_the_page_lists_every_check() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "own_captions.md").read_text(encoding="utf-8")
+    table = page.split("### What looks like a fault")[1].split("\n## ")[0]
+    listed = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    of_whole_files = ["same_text", "lead_in", "glued"]
+    assert listed == [check.code for check in TEXT_CHECKS] + of_whole_files
 
 
 def test_files_given_twice_are_refused(captau, tmp_path: Path) -> None:
