@@ -103,8 +103,8 @@ def agree(
             needs captau[neural].
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `frames` have `agreement.csv`; of ratings `distributions.csv`, of captions
@@ -154,8 +154,8 @@ def bench(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `correlations` and `scores` are DataFrames.
@@ -207,8 +207,8 @@ def compare(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `significance` holds a DataFrame with one row per pair of metrics, coefficient
@@ -253,8 +253,8 @@ def complement(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `frames` have `complementarity.csv`.
@@ -306,7 +306,7 @@ def probe(
         pairs: the most pairs of a fault.
         seed: the seed of all draws of faults.
         columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
-            image_id, caption, references.
+            image_id, caption, references, rows.
         statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
             Keys: interval, replicates, level, seed.
         data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).
@@ -317,8 +317,8 @@ def probe(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `frames` have `probes.csv` and `probe_pairs.parquet`.
@@ -371,8 +371,8 @@ def rank(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         The run's tables: `frames["systems.csv"]` and the others of docs/rank.md are DataFrames.
@@ -422,6 +422,8 @@ def score(
     *,
     images: str | Path | None = None,
     partial: bool = False,
+    flagged: str = "drop",
+    split: str | None = None,
     normalise: str = "none",
     trust: str | Path | None = "published",
     keep_metric: str | None = None,
@@ -450,6 +452,10 @@ def score(
         images: the folder of images, for metrics that look at them.
         partial: true scores the images that all systems have captioned; without it, a missing caption
             is an error. With several sets of references, each may have its own images.
+        flagged: drop leaves out references that their own file flags as void, such as VizWiz's
+            is_rejected and is_precanned, and counts them; keep scores with them.
+        split: of references that name splits, such as Karpathy's files, those of this one; the default
+            is all.
         normalise: the text rule for captions and references before they are scored: none, thumb
             (docs/protocols.md).
         trust: the source of each metric's agreement with people; published means the papers, DIR a
@@ -459,7 +465,7 @@ def score(
             thresholds shows what a threshold keeps).
         keep_above: the lowest score that is kept.
         columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
-            image_id, caption, references.
+            image_id, caption, references, rows.
         statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
             Keys: interval, replicates, level, seed, correction.
         data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).
@@ -521,8 +527,8 @@ def sensitivity(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `frames` have `sensitivity.csv`.
@@ -568,8 +574,8 @@ def thresholds(
         cache_use: false neither reads nor stores scores.
         file: options of the dataset `file`, which reads your own judgements, such as `{"path":
             "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
-            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, strength,
-            system_a, system_b, cluster.
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
         `Results`, whose `frames` have `thresholds.csv`, the curves, and `recall.csv`, a row a metric.

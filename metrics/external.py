@@ -26,6 +26,7 @@ import pandas as pd
 from ..datasets.errors import InputError, unknown
 from ..datasets.paths import expand_home
 from ..datasets.reading.cells import parse_number
+from ..datasets.reading.packed_files import without_packing
 from ..datasets.reading.table import Table, read_table
 from .base import Floats, Metric, UnavailableError
 from .registry import metric as parse_metric
@@ -174,7 +175,7 @@ class ScoreFile(OutsideMetric):
     (as `scores.parquet` of a run does), only the rows of one metric count.
 
     Args:
-        path: the file, of the format that its ending (.csv, .jsonl, .parquet) names.
+        path: the file, packed or not.
         name: the metric's name in results; by default the file's name without its ending.
         metric: the metric's name in the file's column `metric`; by default `name`, or the only one there.
     """
@@ -188,7 +189,7 @@ class ScoreFile(OutsideMetric):
 
     @property
     def default_name(self) -> str:
-        return Path(self.path).stem
+        return Path(without_packing(self.path)).stem
 
     @property
     def label(self) -> str:
@@ -258,11 +259,7 @@ class ScoreFile(OutsideMetric):
         return [metric == metric_name for metric in metrics]
 
     def _read(self) -> Table:
-        path = self.find_file(self.path)
-        ending = path.suffix.lower()
-        if ending not in (".csv", ".jsonl", ".json", ".ndjson", ".parquet"):
-            raise InputError(f"{path}: a score file ends in .csv, .jsonl or .parquet")
-        return read_table(path)
+        return read_table(self.find_file(self.path))
 
 
 #: The parameters of a function that is called for each caption, in their order where they have other names.

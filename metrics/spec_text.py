@@ -37,7 +37,8 @@ _FUNCTION = re.compile(
     r"\s*([^\s()\[\]{}'\",=][^()\[\]{}'\",=]*:\w+)\s*(?:\((.*)\))?\s*", re.DOTALL
 )
 _SCORE_FILE = re.compile(
-    r"\s*([^()\[\]{}'\",=]+\.(?:csv|jsonl|json|ndjson|parquet))\s*(?:\((.*)\))?\s*", re.DOTALL
+    r"\s*([^()\[\]{}'\",=]+\.(?:csv|tsv|jsonl|json|ndjson|parquet)(?:\.(?:gz|bz2|xz|zst|lz4))?)\s*(?:\((.*)\))?\s*",
+    re.DOTALL,
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, get_origin
@@ -143,12 +144,27 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
             overrides += _read_override(command, f"{positional}={word}", is_sweep=is_sweep)
         else:
             raise _unexpected_word(command, word, overrides)
+    _refuse_second_files(command, overrides)
     for flag, follower in pairwise([*flags, ""]):
         if flag in ("--cfg", "-c") and follower not in FLAGS[flag]:
             raise InputError(f"{flag}: {_expected_words(flag)}")
     if "--resolve" in flags and not {"--cfg", "-c"} & set(flags):
         raise InputError("--resolve goes with --cfg: --cfg job --resolve")
     return overrides, flags
+
+
+def _refuse_second_files(command: Command, overrides: Sequence[str]) -> None:
+    """Check that no option of several files is given twice, of which Hydra would take the last without a word.
+
+    Raises:
+        InputError: where one is.
+    """
+    keys = Counter(override.partition("=")[0] for override in overrides)
+    for option in command.options.declared():
+        if option.has_several and option.is_literal and keys[option.key] > 1:
+            raise InputError(
+                f"{option.key}= is given {keys[option.key]} times; several are written {option.key}=A,B"
+            )
 
 
 #: Endings of files of captions.

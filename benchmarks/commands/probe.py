@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.reading.caption_files import read_candidates, read_references
+from ...datasets.reading.caption_ids import match_image_ids
 from ...datasets.schema import CaptionSet
 from ..evaluation.probes.noticed import (
     PROBE_COLUMNS,
@@ -128,7 +129,9 @@ def _load_captions(options: ProbeOptions) -> tuple[pd.DataFrame, list[CaptionSet
     candidates = read_candidates(
         options.candidates.path, options.candidates.content, options.columns
     )
-    images = select_images({"": candidates}, {"": references}, partial=True)[""]
+    systems, _ = match_image_ids({"": candidates}, {"": references})
+    candidates = systems[""]
+    images = select_images(systems, {"": references}, partial=True)[""]
     items = make_caption_items(candidates, references, images, None)
     return items, [], options.candidates.name
 

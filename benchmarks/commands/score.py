@@ -24,6 +24,7 @@ from ...datasets.reading.caption_files import (
     read_references,
     read_systems,
 )
+from ...datasets.reading.caption_ids import match_image_ids
 from ...metrics.base import Metric
 from ..evaluation.caption_ranges import CaptionRange, measure_range
 from ..evaluation.caption_scores import (
@@ -134,10 +135,17 @@ def run(options: ScoreOptions) -> ScoreResults:
     systems = _read_all_systems(options)
     references: dict[str, ReferenceFile] = {}
     for file in options.references:
-        references[file.name] = read_references(file.path, file.content, options.columns)
+        references[file.name] = read_references(
+            file.path,
+            file.content,
+            options.columns,
+            keep_flagged=options.flagged == "keep",
+            split=options.split,
+        )
     if not references and all("references" in m.needs for m in options.metrics):
         raise InputError(f"metric {options.metrics[0].spec} needs references; give references=FILE")
 
+    systems, id_notes = match_image_ids(systems, references)
     items = _make_items(systems, references, options)
     missing = find_unavailable(options.metrics, next(iter(items.values())))
     warn_unavailable([missing])
@@ -168,7 +176,7 @@ def run(options: ScoreOptions) -> ScoreResults:
         make_difference_table(differences, options.statistics) if differences else None,
         kept_captions,
     )
-    file_notes = _describe_faults(systems, references)
+    file_notes = [*id_notes, *_describe_files(systems, references)]
     if options.stdout != "table":
         for note in file_notes:
             logger.warning("%s", note)
@@ -225,15 +233,17 @@ def _read_all_systems(options: ScoreOptions) -> dict[str, CandidateFile]:
     return systems
 
 
-def _describe_faults(
+def _describe_files(
     systems: Mapping[str, CandidateFile],
     references: Mapping[str, ReferenceFile],
 ) -> list[str]:
-    """Return the lines below the table that count what looks like a fault of the files."""
+    """Return the lines below the table on how the files were read, and on what looks like a fault of them."""
+    notes: list[str] = []
     findings: list[Finding] = []
     for file in (*references.values(), *systems.values()):
+        notes += file.notes
         findings += file.find_faults()
-    return summarise(findings)
+    return [*dict.fromkeys(notes), *summarise(findings)]
 
 
 def _make_items(
@@ -298,8 +308,16 @@ def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
     """
     from ...metrics.text.cider import document_frequencies
 
-    references = read_references(options.references).texts.values()
-    frequencies = document_frequencies(references, options.tokenize)
+    references = read_references(options.references, keep_flagged=options.flagged == "keep")
+    for note in references.notes:
+        logger.warning("%s", note)
+    # An image whose references are all left out is no document.
+    texts = [
+        texts
+        for image_id, texts in references.texts.items()
+        if image_id not in references.void_images
+    ]
+    frequencies = document_frequencies(texts, options.tokenize)
 
     try:
         frequencies.write(options.output)

@@ -22,7 +22,7 @@ ENGINES = ("local", "ray")
 ROWS = 4_000
 #: Options of `captau score` that only large sets have, and those that only small sets have.
 LARGE_ONLY = ("workers", "rows", "skip_corrupt", "work")
-SMALL_ONLY = ("partial", "stdout", "protocol.normalise")
+SMALL_ONLY = ("partial", "stdout", "protocol.normalise", "flagged", "split")
 
 
 def columns_part() -> Any:
@@ -32,7 +32,8 @@ def columns_part() -> Any:
         for name, text in {
             "image_id": "the column of image ids; of JSON a.b.c is what stands in nested objects",
             "caption": "the column of captions",
-            "references": "the column of references",
+            "references": "the column of references; with a *, as in caption_*, those of one reference each",
+            "rows": "of a JSON file that is an object, the key of its list of rows",
         }.items()
     )
     return part(lambda composed: Columns(**composed["columns"]), *options, default_factory=Columns)

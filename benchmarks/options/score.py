@@ -23,6 +23,9 @@ from ..statistics.bootstrap import StatisticsOptions
 from . import large, shared
 from .declaration import Composed, Given, Option, Options, PythonValue, option, part
 
+#: What becomes of references that their own file flags as void.
+FLAGGED = ("drop", "keep")
+
 #: What `captau score` can print: tables, or one of its files and nothing else.
 PRINTED = ("table", "scores.jsonl", "scores.csv", "corpus.json", "corpus.csv", "kept.json")
 
@@ -267,6 +270,7 @@ class DocumentFrequencyOptions(Options):
         "the tokeniser of save_df=; it must be that of the metric that reads the file",
         takes="ptb|intl|zh|ja|char",
     )
+    flagged: str = part(lambda composed: composed["flagged"], default="drop")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -342,6 +346,18 @@ examples.csv, table.md, table.tex and run.json.
         "true scores the images that all systems have captioned; without it, a missing caption is "
         "an error. With several sets of references, each may have its own images",
     )
+    flagged: str = option(
+        "drop",
+        "drop leaves out references that their own file flags as void, such as VizWiz's is_rejected and is_precanned, and "
+        "counts them; keep scores with them",
+        takes="drop|keep",
+        check=shared.one_of(FLAGGED, "value of flagged"),
+    )
+    split: str | None = option(
+        None,
+        "of references that name splits, such as Karpathy's files, those of this one; the default is all",
+        takes="NAME",
+    )
     normalise: str = option(
         "none",
         "the text rule for captions and references before they are scored: none, thumb (docs/protocols.md)",
@@ -405,7 +421,9 @@ examples.csv, table.md, table.tex and run.json.
         for key in cls.changed_keys(composed, [o.key for o in large.FilterOptions.declared()]):
             raise InputError(f"{key}= needs keep.run=DIR, a finished captau score of shards")
         if composed["save_df"] is not None:
-            cls.allow_only(composed, ["references", "save_df", "tokenize"], beside="save_df")
+            cls.allow_only(
+                composed, ["references", "save_df", "tokenize", "flagged"], beside="save_df"
+            )
             return DocumentFrequencyOptions.read(composed)
         if cls.changed_keys(composed, ["tokenize"]):
             raise InputError(

@@ -267,7 +267,18 @@ PROTOCOL = tuple(
 )
 _BESIDE = "(default: as the YAML beside FILE says, else"
 #: Types of the options of `dataset=file` that are no text.
-_FILE_TYPES = {**dict.fromkeys(("low", "high", "step"), float | None), "scales": Any}
+_FILE_TYPES = {
+    **dict.fromkeys(("low", "high", "step"), float | None),
+    **dict.fromkeys(("scales", "winners"), Any),
+}
+_FILE_TAKES = {
+    "path": "FILE",
+    "scales": "{..}",
+    "winners": "{..}",
+    "missing": "error|drop",
+    "flagged": "drop|keep",
+    "where": "COLUMN=VALUE",
+}
 #: Options of `dataset=file`, the user's own judgements; None leaves the reader's default.
 FILE = tuple(
     Option(
@@ -275,16 +286,16 @@ FILE = tuple(
         None,
         text,
         _FILE_TYPES.get(name, str | None),
-        takes={"path": "FILE", "scales": "{..}"}.get(name, ""),
+        takes=_FILE_TAKES.get(name, ""),
         heading=OWN_JUDGEMENTS,
-        is_literal=name == "path",
+        is_literal=name in ("path", "where", "value"),
     )
     for name, text in {
         "path": "CSV, TSV, JSON, JSON lines or Parquet, one row a rating or a comparison of two captions",
         "name": "the name of the dataset in results",
         "image": "the column of images (default: image)",
         "caption": "the column of captions (default: caption)",
-        "value": "the column of ratings (default: value)",
+        "value": "the column of ratings (default: value), or the columns of a rater each: r1,r2 or rater_*",
         "rater": "the column of raters, if there is one",
         "references": "the column of references, if there is one",
         "dimension": "the column of rated dimensions, or the one dimension of all rows",
@@ -297,11 +308,15 @@ FILE = tuple(
         "'{precision: {low: 1, high: 5, step: 1}}'",
         "caption_a": "the column of first captions, in a table of comparisons (default: caption_a)",
         "caption_b": "the column of second captions (default: caption_b)",
-        "winner": "the column that says which is better: a, b, tie (default: winner)",
+        "winner": "the column that says which is better: a, b, tie, left, model_a, a system's name (default: winner)",
+        "winners": "what other words there mean, a, b, tie or none: '{first: a, second: b, both bad: none}'",
         "strength": "the column of graded preferences, positive for a and negative for b, if there is one",
         "system_a": "the column of the first caption's systems, if there is one",
         "system_b": "the column of the second caption's systems, if there is one",
         "cluster": "the column of what intervals resample instead of images, if there is one",
+        "missing": "drop leaves out rows without a rating (default: error)",
+        "flagged": "keep reads rows that the file itself flags as void, such as rejected assignments (default: drop)",
+        "where": "the rows to read: those whose COLUMN is VALUE",
     }.items()
 )
 

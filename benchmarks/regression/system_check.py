@@ -17,6 +17,7 @@ from ...datasets.reading.caption_files import (
     read_references,
     read_systems,
 )
+from ...datasets.reading.caption_ids import match_image_ids
 from ...datasets.reading.table import USUAL_COLUMNS, Columns
 from ...datasets.reading.yaml_document import MAX_CHARACTERS, MAX_NODES
 from ...metrics.base import Metric
@@ -251,12 +252,13 @@ class SystemCheck:
             InputError: where images lack captions or references.
         """
         reference_sets = {} if references is None else {"references": references}
-        (image_ids,) = select_images(systems, reference_sets, self.partial).values()
+        matched, _ = match_image_ids(systems, reference_sets)
+        (image_ids,) = select_images(matched, reference_sets, self.partial).values()
         return {
             system: normalise_items(
                 make_caption_items(captions, references, image_ids, self.images), self.normalise
             )
-            for system, captions in systems.items()
+            for system, captions in matched.items()
         }
 
     def _read_baseline(self) -> SystemBaseline | None:

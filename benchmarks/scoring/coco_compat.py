@@ -184,9 +184,29 @@ class EvaluateMetric(_Accumulated):
     `{"cider": score of all, "scores": score of each}` and forgets what was added.
     """
 
-    def add(self, *, prediction: str, reference: str | Sequence[str]) -> None:
-        """One caption and its reference, or several."""
-        self._add([prediction], [reference])
+    def add(
+        self,
+        *,
+        prediction: str | None = None,
+        reference: str | Sequence[str] | None = None,
+        predictions: str | None = None,
+        references: str | Sequence[str] | None = None,
+    ) -> None:
+        """Add one caption and its reference, or several.
+
+        Public code calls them `predictions` and `references` here too.
+
+        Raises:
+            InputError: where one is missing, or has both names.
+        """
+        captions = [text for text in (prediction, predictions) if text is not None]
+        texts = [given for given in (reference, references) if given is not None]
+        if len(captions) != 1 or len(texts) != 1:
+            raise InputError(
+                f"metric {self.metric.spec}: add takes one prediction= and one reference="
+            )
+
+        self._add(captions, texts)
 
     def add_batch(
         self, *, predictions: Sequence[str], references: Sequence[str | Sequence[str]]

@@ -140,7 +140,8 @@ def select_images(
         return {"": images}
 
     for candidates in all_candidates:
-        _check_references(candidates, sets)
+        if not partial:
+            _check_references(candidates, sets)
 
     images_by_set: dict[str, list[str]] = {}
     for name, references in sets.items():
@@ -161,10 +162,23 @@ def _check_references(candidates: CandidateFile, sets: Mapping[str, ReferenceFil
     Raises:
         InputError: where one has none.
     """
+    without: list[str] = []
     for image_id in candidates.captions:
-        if not any(references.texts.get(image_id) for references in sets.values()):
-            where = " or ".join(references.source.name for references in sets.values())
-            raise InputError(f"{candidates.locate(image_id)} has no references in {where}")
+        # Where a file flags all references of an image as void, its caption is left out as well.
+        is_void = any(image_id in references.void_images for references in sets.values())
+        if not is_void and not any(file.texts.get(image_id) for file in sets.values()):
+            without.append(image_id)
+    if not without:
+        return
+
+    where = " or ".join(references.source.name for references in sets.values())
+    known = next((i for file in sets.values() for i, texts in file.texts.items() if texts), "none")
+    n_captions = len(candidates.captions)
+    has_or_have = "has" if len(without) == 1 else "have"
+    raise InputError(
+        f"{candidates.locate(without[0])} has no references in {where} ({len(without):,} of {n_captions:,} images "
+        f"{has_or_have} none; an image there is '{known}'); add them, or score the others with partial=true"
+    )
 
 
 def _select_common(

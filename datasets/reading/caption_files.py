@@ -4,53 +4,55 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from ..caption_texts import replace_surrogates
-from ..errors import InputError
+from ..errors import InputError, shorten
 from .caption_checks import Finding, PlacedText, check_captions, check_references
+from .caption_names import (
+    NameFinder,
+    find_reference_texts,
+    find_sample,
+    is_name,
+    only,
+    text_of,
+    unpack_row,
+)
 from .cells import parse_references
-from .json_files import JsonSource, field
-from .packed_files import without_packing
+from .file_kinds import find_kind
+from .flags import FLAGS, find_flags
+from .json_files import JsonSource, Report, field
+from .json_rows import make_rows_of_columns
 from .table import USUAL_COLUMNS, Columns, read_table
 
-
-@dataclass(frozen=True)
-class CaptionFileForm:
-    """Name of a list's entries, and the description of a file in any accepted form."""
-
-    entry: str
-    description: str
-
-
-RESULTS = CaptionFileForm(
-    "entry", "COCO results, an object image id → caption, JSON lines or a table"
-)
-ANNOTATIONS = CaptionFileForm(
-    "annotation",
+#: What each kind of file may be, for messages.
+_RESULTS = "COCO results, an object image id → caption, JSON lines or a table are expected"
+_ANNOTATIONS = (
     "COCO annotations, an object image id → captions, a list or JSON lines of objects with image_id and references, "
-    "or a table",
+    "or a table are expected"
 )
-
-#: The endings of tables; files of other endings are JSON.
-_TABLE_ENDINGS = (".csv", ".tsv", ".parquet", ".pq", ".xlsx")
-#: What VLMEvalKit calls image, caption and references in its tables.
-_VLMEVALKIT = ("index", "prediction", "answer")
 #: Among so many members of an object stand `image_id` and `caption`, where it is a line of JSON lines.
 _ROW = 16
 
 
 @dataclass(frozen=True)
 class CandidateFile:
-    """One caption an image, and the line of each, for messages."""
+    """One caption an image, and the line of each, for messages.
+
+    Attributes:
+        source: the file.
+        captions, lines: by image.
+        notes: sentences on how it was read.
+    """
 
     source: JsonSource
     captions: dict[str, str]
     lines: dict[str, int]
+    notes: tuple[str, ...] = ()
 
     def locate(self, image_id: str) -> str:
         """Return the place of an image's caption, for messages."""
@@ -67,11 +69,25 @@ class CandidateFile:
 
 @dataclass(frozen=True)
 class ReferenceFile:
-    """The references of each image, and the line of the first of each, for messages."""
+    """The references of each image.
+
+    Attributes:
+        source: the file.
+        texts: by image; none of an image whose references are all flagged as void.
+        lines: the line of the first of each, for messages.
+        other_names: what else the file calls its images, such as `file_name`: by that key, each name's image.
+        void_images: those whose references are all flagged as void.
+        notes: sentences on how it was read, and on what was left out.
+    """
 
     source: JsonSource
     texts: dict[str, tuple[str, ...]]
     lines: dict[str, int] = dataclasses.field(default_factory=dict[str, int])
+    other_names: dict[str, dict[str, str]] = dataclasses.field(
+        default_factory=dict[str, dict[str, str]]
+    )
+    void_images: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
 
     def find_faults(self) -> list[Finding]:
         """Return what looks like a fault of the file."""
@@ -100,7 +116,10 @@ def read_candidates(
 
 
 def read_systems(
-    path: Path, content: bytes | None = None, columns: Columns = USUAL_COLUMNS
+    path: Path,
+    content: bytes | None = None,
+    columns: Columns = USUAL_COLUMNS,
+    report: Report | None = None,
 ) -> dict[str, CandidateFile]:
     """Read COCO results, an object image id → caption, or JSON lines or a table with `image_id` and `caption`.
 
@@ -108,6 +127,7 @@ def read_systems(
         path: the file.
         content: what to read instead, no table; the path is then its name.
         columns: the names of the columns, or the keys of objects.
+        report: takes each fault after which reading goes on; by default the first is raised.
 
     Returns:
         The captions by system, of the column `system` of a table or that key of JSON's rows; without it, the one key
@@ -118,20 +138,31 @@ def read_systems(
             of one image.
     """
     source = JsonSource(path, content)
+    finder = NameFinder(columns)
     unit = "row" if path.suffix.lower() in (".parquet", ".pq") else "line"
     systems: dict[str, CandidateFile] = {}
-    for kind, where, line, row in _rows(source, "caption", RESULTS, columns):
-        image_id = image_key(row, where)
-        caption = replace_surrogates(field(row, "caption", str, where))
-        system = "" if kind == "member" else _find_system(row, where)
-        candidates = systems.setdefault(system, CandidateFile(source, {}, {}))
-        if image_id in candidates.captions:
-            raise InputError(
-                f"{where}: a second caption for image '{image_id}', whose first is on {unit} "
-                f"{candidates.lines[image_id]}; keep one per image"
-            )
-        candidates.captions[image_id] = caption
-        candidates.lines[image_id] = line
+    for row in _read_rows(source, "caption", finder, report):
+        try:
+            image_id = image_key(row.cells, row.where)
+            caption = field(row.cells, "caption", str, row.where)
+            system = _find_system(row.cells, row.where)
+            candidates = systems.setdefault(system, CandidateFile(source, {}, {}))
+            if image_id in candidates.captions:
+                raise InputError(
+                    f"{row.where}: a second caption for image '{image_id}', whose first is on {unit} "
+                    f"{candidates.lines[image_id]}; keep one per image{_swapped(row)}"
+                )
+            if report is not None and replace_surrogates(caption) != caption:
+                raise InputError(
+                    f"{row.where}: half a character (a lone surrogate); write the text again"
+                )
+        except InputError as error:
+            if report is None:
+                raise
+            report(error)
+            continue
+        candidates.captions[image_id] = replace_surrogates(caption)
+        candidates.lines[image_id] = row.line
 
     if not systems:
         raise InputError(f"{source.name}: it contains no captions")
@@ -141,7 +172,22 @@ def read_systems(
             f"{nameless.locate(next(iter(nameless.captions)))} names no system, and others do; name it in 'system', "
             f"or leave 'system' out of all"
         )
-    return systems
+
+    notes = _describe_names(source, finder)
+    return {name: dataclasses.replace(file, notes=notes) for name, file in systems.items()}
+
+
+def _swapped(row: CaptionRow) -> str:
+    if row.key != "annotations":
+        return ""
+
+    return "; COCO annotations are references: candidates= and references= may be swapped"
+
+
+def _describe_names(source: JsonSource, finder: NameFinder) -> tuple[str, ...]:
+    """Return the note on the columns of a file that had other names than the usual ones."""
+    used = finder.describe()
+    return (f"In {Path(source.name).name}, {used}.",) if used else ()
 
 
 def _find_system(row: Mapping[str, Any], where: str) -> str:
@@ -159,45 +205,160 @@ def _find_system(row: Mapping[str, Any], where: str) -> str:
 
 
 def read_references(
-    path: Path, content: bytes | None = None, columns: Columns = USUAL_COLUMNS
+    path: Path,
+    content: bytes | None = None,
+    columns: Columns = USUAL_COLUMNS,
+    *,
+    keep_flagged: bool = False,
+    split: str | None = None,
 ) -> ReferenceFile:
     """Read COCO caption annotations, an object image id → captions, or objects or a table with `references`.
 
-    A table may have a column `caption` instead, with a row for each reference. An image may come several times if its
-    references are the same, as in the items of a `CaptionSet`.
+    A table, or a list of objects, may have `caption` instead, with a row for each reference. An image may come several
+    times if its references are the same, as in the items of a `CaptionSet`. References that the file itself flags as
+    void (`reading.flags`) are left out.
 
     Args:
         path: the file.
         content: what to read instead, no table; the path is then its name.
         columns: as of `read_systems`.
+        keep_flagged: whether to read what the file flags as void.
+        split: of a file that names splits, the one to read; None for all.
 
     Raises:
-        InputError: where it is none of them, or an image comes with two lists of references.
+        InputError: where it is none of them, an image comes with two lists of references, or no image is of the split.
     """
     source = JsonSource(path, content)
-    annotated: dict[str, list[str]] = {}
-    references: dict[str, tuple[str, ...]] = {}
-    lines: dict[str, int] = {}
-    for kind, where, line, row in _rows(source, "references", ANNOTATIONS, columns):
-        image_id = image_key(row, where)
-        lines.setdefault(image_id, line)
-        if kind == "annotation" or (kind == "cells" and "caption" in row):
-            caption = field(row, "caption", str, where)
-            annotated.setdefault(image_id, []).extend(parse_references([caption], where, "caption"))
-        else:
-            # A text as an object's member would be the caption of a file of candidates.
-            kinds = list if kind == "member" else (list, str)
-            texts = parse_references(field(row, "references", kinds, where), where)
-            if references.setdefault(image_id, texts) != texts:
-                raise InputError(
-                    f"{where}: image '{image_id}' has other references in an earlier row; keep one list"
-                )
+    finder = NameFinder(columns)
+    collector = _ReferenceCollector()
+    for row in _read_rows(source, "references", finder, None, collector.describe_image):
+        flags = () if keep_flagged else find_flags(row.row)
+        collector.add(row, flags)
 
-    for image_id, captions in annotated.items():
-        references[image_id] = tuple(captions)
-    if not references:
-        raise InputError(f"{source.name}: it contains no references")
-    return ReferenceFile(source, references, lines)
+    return collector.finish(source, split, _describe_names(source, finder))
+
+
+class _ReferenceCollector:
+    """Takes the rows of a file of references one by one."""
+
+    def __init__(self) -> None:
+        self._listed: dict[str, tuple[str, ...]] = {}
+        self._single: dict[str, list[str]] = {}
+        self._lines: dict[str, int] = {}
+        self._splits: dict[str, str] = {}
+        self._descriptions: list[dict[str, Any]] = []
+        self._flags: Counter[str] = Counter()
+        self._n_void = 0
+
+    def describe_image(self, row: dict[str, Any]) -> None:
+        """Take what a file says of an image beside its references."""
+        self._descriptions.append(row)
+
+    def add(self, row: CaptionRow, flags: tuple[str, ...]) -> None:
+        """Take one reference, or all of an image.
+
+        Raises:
+            InputError: where it is malformed, or the image has other references already.
+        """
+        image_id = image_key(row.cells, row.where)
+        self._lines.setdefault(image_id, row.line)
+        split = row.row.get("split")
+        if isinstance(split, str):
+            self._splits[image_id] = split
+        if flags:
+            self._flags.update(flags)
+            self._n_void += 1
+            self._single.setdefault(image_id, [])
+            return
+
+        if "caption" in row.cells:
+            caption = field({"caption": text_of(row.cells["caption"])}, "caption", str, row.where)
+            texts = parse_references([caption], row.where, "caption")
+            self._single.setdefault(image_id, []).extend(texts)
+            return
+
+        value = row.cells["references"]
+        if row.is_member and isinstance(value, str):
+            # A text as an object's member would be the caption of a file of candidates.
+            field(row.cells, "references", list, row.where)
+        if isinstance(value, list):
+            value = list(map(text_of, value))
+        if not isinstance(value, tuple):
+            value = field({"references": value}, "references", (list, str), row.where)
+        texts = parse_references(value, row.where)
+        if self._listed.setdefault(image_id, texts) != texts:
+            raise InputError(
+                f"{row.where}: image '{image_id}' has other references in an earlier row; keep one list"
+            )
+
+    def finish(
+        self, source: JsonSource, split: str | None, notes: tuple[str, ...]
+    ) -> ReferenceFile:
+        """Return the references of all images.
+
+        Raises:
+            InputError: where there are none, or none of the split.
+        """
+        texts = dict(self._listed)
+        for image_id, captions in self._single.items():
+            texts[image_id] = tuple(captions)
+        if not texts:
+            raise InputError(f"{source.name}: it contains no references")
+
+        void_images = frozenset(i for i, captions in self._single.items() if not captions)
+        other_names = self._name_images(texts)
+        if split is not None:
+            texts = self._select_split(source, split, texts)
+        return ReferenceFile(
+            source=source,
+            texts=texts,
+            lines=self._lines,
+            other_names=other_names,
+            void_images=void_images,
+            notes=(*notes, *self._describe_flags(source, void_images)),
+        )
+
+    def _name_images(self, texts: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+        """Return what else the descriptions call images, by the key; a name of two images is left out."""
+        named: dict[str, dict[str, str]] = {}
+        ambiguous: set[tuple[str, str]] = set()
+        for description in self._descriptions:
+            names = {key: str(v) for key, v in description.items() if is_name(key, v)}
+            image_id = next((name for name in names.values() if name in texts), None)
+            if image_id is None:
+                continue
+            if isinstance(description.get("split"), str):
+                self._splits.setdefault(image_id, description["split"])
+            for key, name in names.items():
+                if named.setdefault(key, {}).setdefault(name, image_id) != image_id:
+                    ambiguous.add((key, name))
+
+        for key, name in ambiguous:
+            del named[key][name]
+        return named
+
+    def _select_split(
+        self, source: JsonSource, split: str, texts: Mapping[str, tuple[str, ...]]
+    ) -> dict[str, tuple[str, ...]]:
+        selected = {i: captions for i, captions in texts.items() if self._splits.get(i) == split}
+        if not selected:
+            splits = ", ".join(sorted(set(self._splits.values()))) or "none"
+            raise InputError(f"{source.name}: no image is of split={split}; its splits: {splits}")
+        return selected
+
+    def _describe_flags(self, source: JsonSource, void_images: frozenset[str]) -> list[str]:
+        if not self._n_void:
+            return []
+
+        counts = ", ".join(f"{flag}: {n:,}" for flag, n in sorted(self._flags.items()))
+        name = Path(source.name).name
+        is_or_are = "reference is" if self._n_void == 1 else "references are"
+        note = f"{self._n_void:,} {is_or_are} left out, which {name} flags as void ({counts})"
+        if len(void_images) == 1:
+            note += ", and with them 1 image that has no other"
+        elif void_images:
+            note += f", and with them {len(void_images):,} images that have no others"
+        return [f"{note}; flagged=keep keeps them."]
 
 
 def image_key(row: Any, where: str) -> str:
@@ -207,172 +368,313 @@ def image_key(row: Any, where: str) -> str:
         number = row.get("image_id")
         if type(number) is int:
             return str(number)
+        # A column of numbers with a gap in it was one of floats for a time.
+        if type(number) is float and number.is_integer():
+            return str(int(number))
     return replace_surrogates(str(field(row, "image_id", (str, int), where)))
 
 
-def _rows(
-    source: JsonSource, content_field: str, form: CaptionFileForm, columns: Columns
-) -> Iterator[tuple[str, str, int, Any]]:
-    """Yield kind, place, line and row of each entry; a row is an object with `image_id` and the given field.
+@dataclass(frozen=True)
+class CaptionRow:
+    """What a file says of an image's caption or references in one place.
+
+    Attributes:
+        where: the place for messages.
+        line: its line, or the number of a row of Parquet.
+        cells: `image_id`, and `caption` or `references`.
+        row: all that stands there.
+        key: that of the list of rows in the object that is the file; empty where there is none.
+        is_member: whether it is a member of an object image id → captions.
+    """
+
+    where: str
+    line: int
+    cells: dict[str, Any]
+    row: Mapping[str, Any]
+    key: str = ""
+    is_member: bool = False
+
+
+def _read_rows(
+    source: JsonSource,
+    content: str,
+    finder: NameFinder,
+    report: Report | None,
+    describe_image: Callable[[dict[str, Any]], None] | None = None,
+) -> Iterator[CaptionRow]:
+    """Yield the rows of a file.
+
+    Args:
+        source: the file.
+        content: `caption` or `references`.
+        finder: knows the names of columns.
+        report: takes each fault after which reading goes on; None raises the first.
+        describe_image: takes what an object says of images beside their captions, such as COCO's `images`.
 
     Raises:
         InputError: where the file is of another form.
     """
-    ending = Path(without_packing(source.path.name.lower())).suffix
-    if source.is_file and ending in _TABLE_ENDINGS:
-        yield from _table_rows(source.path, ending, content_field, columns)
+    if source.is_file and find_kind(source.path) != "json":
+        yield from _read_table_rows(source.path, content, finder)
         return
 
-    pieces = source.read()
-    head = list(islice(pieces, _ROW))
-    members: dict[str, Any] = {}
-    for kind, _, value in head:
-        if kind == "member":
-            members[value[0]] = value[1]
-    row = _find_sample(members)
-    if {"image_id", content_field} <= row.keys():  # JSON lines of one line
-        yield "line", source.name, head[0][1], row
-        return
-
-    members_later: list[tuple[int, Any]] = []
-    annotated = False
-    number = 0
-    for kind, line, value in chain(head, pieces):
-        is_row = kind == "entry" and type(value) is dict
-        if kind == form.entry or (is_row and (content_field in value or columns != USUAL_COLUMNS)):
-            where = f"{source.name}:{line}: {kind} {number}"
-            row = _unpack(value, content_field, columns, where) if is_row else value
-            yield kind, where, line, row
-            number += 1
-        elif kind == "line":
-            where = f"{source.name}:{line}"
-            yield kind, where, line, _unpack(value, content_field, columns, where)
-        elif kind == "annotations" and form.entry == "annotation":
-            annotated = True
-        elif kind == "member" and form.entry == "entry":
-            yield kind, *_member(source, line, value, content_field)
-        elif kind == "member":  # an image's, or what stands beside COCO's annotations
-            members_later.append((line, value))
-        else:
-            raise InputError(f"{source.name}: {form.description} are expected")
-
-    # Beside annotations, members are what COCO says of the whole file.
-    if not annotated:
-        for line, value in members_later:
-            yield "member", *_member(source, line, value, content_field)
+    yield from _JsonReader(source, content, finder, report, describe_image).rows()
 
 
-def _table_rows(
-    path: Path, ending: str, content_field: str, columns: Columns
-) -> Iterator[tuple[str, str, int, Any]]:
-    """Yield the rows of a CSV, TSV or Parquet file as `_rows` does, of the kind `cells`.
+def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[CaptionRow]:
+    """Yield the rows of a CSV, TSV, Excel or Parquet file.
 
     Raises:
         InputError: where it is malformed, or has no column of images or texts.
     """
-    table = read_table(path, ending)
+    table = read_table(path)
     hint = (
-        f"; image_id and {content_field} are expected, or others that columns.image_id= and "
-        f"columns.{content_field}= name"
+        f"; image_id and {content} are expected, or others that columns.image_id= and "
+        f"columns.{content}= name"
     )
-    names: dict[str, str] = {}
-    for usual, name in vars(columns).items():
-        has_usual_alone = usual in table and name not in table
-        names[usual] = usual if has_usual_alone else name
+    image_column = finder.find("image_id", table.names) or finder.columns.image_id
+    texts: dict[str, list[Any]] = {"image_id": table.filled(image_column, hint)}
 
-    has_usual_names = columns != USUAL_COLUMNS or "image_id" in table
-    if not has_usual_names and all(name in table for name in _VLMEVALKIT):
-        names = dict(zip(names, _VLMEVALKIT, strict=True))
-
-    texts: dict[str, list[Any]] = {"image_id": table.filled(names["image_id"], hint)}
-    if content_field == "references" and names["references"] in table:
-        texts["references"] = [list(row) for row in table.references(names["references"])]
+    reference_column = finder.find("references", table.names) if content != "caption" else None
+    numbered = finder.find_numbered(table.names) if content != "caption" else []
+    if reference_column is not None:
+        texts["references"] = [list(row) for row in table.references(reference_column)]
+    elif numbered:
+        columns = [table.texts(name, empty="") for name in numbered]
+        rows = zip(*columns, strict=True)
+        texts["references"] = [[text for text in row if text.strip()] for row in rows]
     else:
         # An empty cell is an empty text in every kind of table.
-        texts["caption"] = table.texts(names["caption"], hint, empty="")
-    if content_field == "caption" and "system" in table:
+        caption_column = finder.find("caption", table.names) or finder.columns.caption
+        texts["caption"] = table.texts(caption_column, hint, empty="")
+    if content == "caption" and "system" in table:
         texts["system"] = table.filled("system")
 
-    for row, where in enumerate(table.places):
-        cells = {name: column[row] for name, column in texts.items()}
+    others = [name for name in (*FLAGS, "split") if name in table]
+    beside = {name: table.column(name) for name in others}
+    for number, where in enumerate(table.places):
+        cells = {name: column[number] for name, column in texts.items()}
         line = int(re.split("[: ]", where)[-1])
-        yield "cells", where, line, cells
+        row = {name: column[number] for name, column in beside.items()}
+        yield CaptionRow(where, line, cells, row)
 
 
-def _unpack(
-    row: dict[str, Any], content_field: str, columns: Columns, where: str
-) -> dict[str, Any]:
-    """Return an object with `image_id` and the given field, from the keys that the user names or a line of lmms-eval's samples.
+class _JsonReader:
+    """Reads the rows of JSON of any of the known shapes.
 
-    Raises:
-        InputError: where the object has neither a key that the user names nor the usual one.
+    Args:
+        source, content, finder, report, describe_image: as of `_read_rows`.
     """
-    if columns != USUAL_COLUMNS:
-        named: dict[str, Any] = {}
-        for name in ("image_id", content_field):
-            named[name] = _look_up(row, getattr(columns, name), name, where)
-        if "system" in row:
-            named["system"] = row["system"]
-        return named
 
-    row = _find_sample(row)
-    for name in ("image_id", content_field):
-        if name not in row:
-            raise InputError(f"{where}: '{name}' is missing; columns.{name}=KEY names another key")
+    def __init__(
+        self,
+        source: JsonSource,
+        content: str,
+        finder: NameFinder,
+        report: Report | None,
+        describe_image: Callable[[dict[str, Any]], None] | None,
+    ) -> None:
+        self._source = source
+        self._content = content
+        self._finder = finder
+        self._report = report
+        self._describe_image = describe_image
+        self._lists: list[str] = []
 
-    return row
+    def rows(self) -> Iterator[CaptionRow]:
+        """Yield the rows.
 
+        Raises:
+            InputError: where the file is of none of these shapes.
+        """
+        members: list[tuple[int, str, Any]] = []
+        n_rows = 0
+        for kind, line, value in self._source.read(self._report):
+            row = None
+            if kind == "member":
+                members.append((line, *value))
+            elif kind == "list":
+                self._lists.append(value)
+            elif kind == "element":
+                row = self._guard(self._read_element, line, n_rows, *value)
+            elif kind == "entry":
+                where = f"{self._source.name}:{line}: entry {n_rows}"
+                row = self._guard(self._read_entry, where, line, value)
+            elif kind == "line":
+                where = f"{self._source.name}:{line}"
+                row = self._guard(self._unpack, where, line, value)
+            else:
+                raise self._unexpected(type(value).__name__)
 
-def _find_sample(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the sample in a line of lmms-eval's; other objects stay.
+            n_rows += kind in ("entry", "line", "element")
+            if row is not None:
+                yield row
 
-    These lines have an object with `image_id`, `pred` and `answer` below each metric, such as `coco_CIDEr`.
-    """
-    if "image_id" in row or "filtered_resps" not in row:
+        # Beside a list of rows, members are what the file says of itself.
+        if not self._has_rows:
+            yield from self._read_members(members)
+
+    _has_rows = False
+
+    def _guard(self, read: Callable[..., CaptionRow | None], *arguments: Any) -> CaptionRow | None:
+        """Return a row, or None for a fault that was reported."""
+        try:
+            row = read(*arguments)
+        except InputError as error:
+            if self._report is None:
+                raise
+            self._report(error)
+            self._has_rows = True
+            return None
+        self._has_rows = self._has_rows or row is not None
         return row
 
-    for nested in row.values():
-        if isinstance(nested, dict) and {"image_id", "pred"} <= nested.keys():
-            sample = {"image_id": nested["image_id"], "caption": _only(nested["pred"])}
-            if "answer" in nested:
-                sample["references"] = nested["answer"]
-            return sample
+    def _unexpected(self, kind: str) -> InputError:
+        expected = _RESULTS if self._content == "caption" else _ANNOTATIONS
+        return InputError(f"{self._source.name}: {expected}, not {kind}")
 
-    return row
+    def _unpack(self, where: str, line: int, value: Mapping[str, Any], key: str = "") -> CaptionRow:
+        cells = unpack_row(value, self._finder, self._content, where)
+        cells = self._only_caption(cells)
+        return CaptionRow(where, line, cells, value, key)
 
+    def _only_caption(self, cells: dict[str, Any]) -> dict[str, Any]:
+        """Return cells whose caption, in a list of one, is that caption."""
+        if self._content == "caption" and isinstance(cells.get("caption"), list | dict):
+            return {**cells, "caption": text_of(only(cells["caption"]))}
 
-def _look_up(row: dict[str, Any], key: str, usual: str, where: str) -> Any:
-    """Return what stands under `a.b.c` in nested objects, else under the usual key; a list of one object is that object.
+        return cells
 
-    Raises:
-        InputError: where there is neither.
-    """
-    value: Any = row
-    # A key may have a dot in it, and then stands for itself.
-    parts = [key] if key in row else key.split(".")
-    for part in parts:
-        value = _only(value)
-        if not isinstance(value, dict) or part not in value:
-            if usual in row:
-                return row[usual]
-            keys = ", ".join(value) if isinstance(value, dict) else "nothing, as it is no object"
-            raise InputError(
-                f"{where}: columns.{usual}={key}: '{part}' is not there; what is there: {keys}"
-            )
-        value = value[part]
+    def _read_entry(self, where: str, line: int, value: Any) -> CaptionRow:
+        if not isinstance(value, dict):
+            if self._content == "caption":
+                raise InputError(f"{where}: an object is expected, not {type(value).__name__}")
+            raise self._unexpected(type(value).__name__)
 
-    # A list of one reference stays a list.
-    return value if usual == "references" else _only(value)
+        return self._unpack(where, line, value)
 
+    def _read_element(self, line: int, number: int, key: str, value: Any) -> CaptionRow | None:
+        """Return the row of a list's element; None of what describes an image."""
+        where = f"{self._source.name}:{line}: {key} {number}"
+        rows_key = self._finder.columns.rows
+        if rows_key and key != rows_key:
+            return None
+        if not isinstance(value, dict):
+            raise InputError(f"{where}: an object is expected, not {type(value).__name__}")
+        if rows_key:
+            return self._unpack(where, line, value, key)
+        if key == "annotations":
+            # COCO's have a caption each.
+            place = where.replace(": annotations ", ": annotation ")
+            cells = unpack_row(value, self._finder, "caption", place)
+            return CaptionRow(place, line, self._only_caption(cells), value, key)
 
-def _only(value: Any) -> Any:
-    """Return the element of a list of one, however deep; other values stay."""
-    while isinstance(value, list) and len(value) == 1:
-        (value,) = value
-    return value
+        if "sentences" in value and self._content == "references":
+            return self._read_sentences(where, line, value, key)
+        text = text_of(value)
+        if isinstance(text, str) and self._finder.find("image_id", value) is None:
+            value = {**value, "caption": text}
+        if not self._has_content(value):
+            if self._describe_image is not None:
+                self._describe_image(value)
+            return None
 
+        # pycocoevalcap's own dictionaries have a list of annotations below each image.
+        own_id = self._finder.find("image_id", value)
+        if own_id is None or str(value[own_id]) == key:
+            value = {**value, "image_id": key}
+        return self._unpack(where, line, value, key)
 
-def _member(source: JsonSource, line: int, member: Any, content_field: str) -> tuple[str, int, Any]:
-    """Return place, line and row of an object's member: an image id and its value."""
-    key, value = member
-    return f"{source.name}:{line}: image '{key}'", line, {"image_id": key, content_field: value}
+    def _read_sentences(self, where: str, line: int, value: dict[str, Any], key: str) -> CaptionRow:
+        """Return the references of an image in Karpathy's files, which is called by COCO's number or its file's name."""
+        image_id = value.get("cocoid", value.get("filename"))
+        if self._describe_image is not None:
+            self._describe_image(value)
+        cells = {"image_id": image_id, "references": value["sentences"]}
+        return CaptionRow(where, line, cells, value, key)
+
+    def _has_content(self, value: Mapping[str, Any]) -> bool:
+        if self._content == "references" and find_reference_texts(value, self._finder) is not None:
+            return True
+
+        return self._finder.find("caption", value) is not None
+
+    def _read_members(self, members: Sequence[tuple[int, str, Any]]) -> Iterator[CaptionRow]:
+        """Yield the rows of an object: of one image each, of columns, or the one row that it is."""
+        by_key = {key: value for _, key, value in members}
+        rows = self._find_rows(by_key)
+        if rows is not None:
+            for number, row in enumerate(rows):
+                where = f"{self._source.name}: row {number}"
+                unpacked = self._guard(self._unpack, where, number + 1, row)
+                if unpacked is not None:
+                    yield unpacked
+            return
+
+        if self._is_row(by_key):
+            row = self._guard(self._unpack, self._source.name, members[0][0], by_key)
+            if row is not None:
+                yield row
+            return
+        if "annotations" in by_key and not by_key["annotations"]:
+            return
+
+        self._check_members(by_key)
+        for line, key, value in members:
+            row = self._guard(self._read_member, line, key, value)
+            if row is not None:
+                yield row
+
+    def _find_rows(self, by_key: Mapping[str, Any]) -> list[Any] | None:
+        """Return the rows that an object has in columns, or under the key that the user named; None for neither."""
+        rows_key = self._finder.columns.rows
+        if rows_key:
+            value: Any = by_key
+            for part in rows_key.split("."):
+                value = value.get(part) if isinstance(value, Mapping) else None
+            if not isinstance(value, list):
+                keys = shorten(", ".join((*by_key, *self._lists)))
+                raise InputError(
+                    f"{self._source.name}: columns.rows={rows_key} names no list; there are: {keys}"
+                )
+            return value
+
+        has_split = {"columns", "data"} <= by_key.keys()
+        image_key = self._finder.find("image_id", by_key)
+        has_columns = image_key is not None and isinstance(by_key[image_key], list | dict)
+        return make_rows_of_columns(by_key) if has_split or has_columns else None
+
+    def _is_row(self, by_key: Mapping[str, Any]) -> bool:
+        """Tell whether an object is a line of JSON lines that has one line."""
+        if len(by_key) > _ROW:
+            return False
+
+        sample = find_sample(by_key) if self._finder.columns == USUAL_COLUMNS else by_key
+        return self._finder.find("image_id", sample) is not None and self._has_content(sample)
+
+    def _check_members(self, by_key: Mapping[str, Any]) -> None:
+        """Check that an object with lists that hold no captions is not taken for one of image ids.
+
+        Raises:
+            InputError: where it would be.
+        """
+        if not self._lists:
+            return
+
+        keys = shorten(", ".join((*self._lists, *by_key)))
+        what = "captions" if self._content == "caption" else "references"
+        raise InputError(
+            f"{self._source.name}: no {what} are found in its lists; columns.rows=KEY names the list of rows, and "
+            f"columns.image_id= and columns.{self._content}= its keys; it has {keys}"
+        )
+
+    def _read_member(self, line: int, key: str, value: Any) -> CaptionRow:
+        where = f"{self._source.name}:{line}: image '{key}'"
+        # pandas' orient="index" has a row below each key.
+        if isinstance(value, dict) and self._has_content(value):
+            own_id = self._finder.find("image_id", value)
+            row = value if own_id is not None else {**value, "image_id": key}
+            return self._unpack(where, line, row)
+
+        cells = self._only_caption({"image_id": key, self._content: value})
+        return CaptionRow(where, line, cells, {}, is_member=True)

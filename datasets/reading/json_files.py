@@ -14,14 +14,15 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from ..errors import InputError, shorten
 from ..schema import Scale, format_rating, on_scale
+from .file_kinds import describe_foreign
 from .packed_files import unpack, unpacked, without_packing
 from .source_files import refuse_device, sha256
 
@@ -74,10 +75,19 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
+    if b"\0" in data and not describe_foreign(data):
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise InputError(
+            f"{path}:{line}: NUL bytes, which text has none of; the file is damaged; get a new copy"
+        )
+
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
+        foreign = describe_foreign(data)
+        if foreign:
+            raise InputError(f"{path}: {foreign}") from error
         raise InputError(f"{path}:{line}: not UTF-8 text; save the file as UTF-8") from error
 
 
@@ -121,10 +131,25 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
 
-def json_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+#: What takes a fault after which reading goes on.
+Report: TypeAlias = Callable[[InputError], None]
+
+
+def _raise(error: InputError) -> None:
+    raise error
+
+
+def json_lines(
+    stream: Iterable[bytes], name: str, report: Report = _raise
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the objects of JSON lines with their line numbers, blank lines passed over.
 
     Lines end at `\\n` alone: U+2028 and its like are legal inside a JSON string.
+
+    Args:
+        stream: the lines.
+        name: how messages call the file.
+        report: takes the fault of a line that is no JSON object, after which reading goes on.
 
     Raises:
         InputError: at a line that is not UTF-8, is no JSON object or has a key twice, with its number; at
@@ -149,9 +174,14 @@ def json_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[s
             continue
 
         n_blank = 0
-        row = parsed(line, name, number)
-        if not isinstance(row, dict):
-            raise InputError(f"{name}:{number}: an object is expected, not {type(row).__name__}")
+        try:
+            row = parsed(line, name, number)
+            if not isinstance(row, dict):
+                kind = type(row).__name__
+                raise InputError(f"{name}:{number}: an object is expected, not {kind}")
+        except InputError as error:
+            report(error)
+            continue
         yield number, row
 
 
@@ -166,6 +196,10 @@ def _bounded_lines(stream: Iterable[bytes]) -> Iterable[bytes]:
 
 class TwiceError(ValueError):
     """An object has a key twice."""
+
+
+def _appears_twice(where: str, key: str) -> InputError:
+    return InputError(f"{where}: '{key}' appears twice in one object; keep one of them")
 
 
 def only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -202,9 +236,7 @@ def parsed(text: str, name: str, line: int = 0) -> Any:
     try:
         return json.loads(text, object_pairs_hook=only_once)
     except TwiceError as error:
-        raise InputError(
-            f"{where}: '{error}' appears twice in one object; keep one of them"
-        ) from error
+        raise _appears_twice(where, str(error)) from error
     except RecursionError as error:
         raise InputError(f"{where}: nested too deeply; get a new copy of the file") from error
     except json.JSONDecodeError as error:
@@ -213,12 +245,15 @@ def parsed(text: str, name: str, line: int = 0) -> Any:
             f"get a new copy"
         ) from error
     except ValueError as error:  # of json's own, the one that tells no line
-        max_digits = sys.get_int_max_str_digits()
-        before = re.split(rf"\d{{{max_digits + 1}}}", text)[0]
-        line_number = line or before.count("\n") + 1
-        raise InputError(
-            f"{name}:{line_number}: a number of more than {max_digits} digits"
-        ) from error
+        raise _too_many_digits(text, name, line) from error
+
+
+def _too_many_digits(text: str, name: str, line: int = 0, first_line: int = 1) -> InputError:
+    """Return the error for a number that Python does not read; `line` is 0 where the text has lines of its own."""
+    max_digits = sys.get_int_max_str_digits()
+    before = re.split(rf"\d{{{max_digits + 1}}}", text)[0]
+    line_number = line or first_line + before.count("\n")
+    return InputError(f"{name}:{line_number}: a number of more than {max_digits} digits")
 
 
 def field(row: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
@@ -337,24 +372,29 @@ class JsonSource:
 
         return digest.hexdigest()
 
-    def read(self) -> Iterator[tuple[str, int, Any]]:
+    def read(self, report: Report | None = None) -> Iterator[tuple[str, int, Any]]:
         """Yield the content entry by entry.
+
+        Args:
+            report: takes a fault after which reading goes on: a broken line, or a key that stands twice. By default it
+                is raised.
 
         Yields:
             `("line", line, object)` for each line of JSON lines; else `("entry", line, value)` for
             each value of a list, `("member", line, (key, value))` for each member of an object, or
-            `("value", line, value)`. An object's member `annotations`, where that is a list, is
-            `("annotations", line, None)` and then `("annotation", line, value)` for each.
+            `("value", line, value)`. An object's member that is a list of objects is
+            `("list", line, key)` and then `("element", line, (key, value))` for each. Objects one after another are
+            lines, and lists one after another are one list.
 
         Raises:
             InputError: where it cannot be read, is not UTF-8, or is no JSON, with the line.
         """
         try:
-            yield from self._read()
+            yield from self._read(report or _raise)
         except OSError as error:
             raise InputError(f"{self.name}: cannot be read ({error.strerror})") from error
 
-    def _read(self) -> Iterator[tuple[str, int, Any]]:
+    def _read(self, report: Report) -> Iterator[tuple[str, int, Any]]:
         packed = self.path.open("rb") if self.is_file else self._spool
         try:
             with unpacked(packed, self.name) as stream:
@@ -362,46 +402,51 @@ class JsonSource:
 
             with unpacked(packed, self.name) as stream:
                 if is_lines:
-                    for number, row in json_lines(stream, self.name):
+                    for number, row in json_lines(stream, self.name, report):
                         yield "line", number, row
                 else:
-                    yield from _JsonText(stream, self.name).pieces()
+                    yield from _JsonText(stream, self.name, report).pieces()
         finally:
             # Standard input is read once, and kept for the next time.
             if packed is not self.__dict__.get("_spool"):
                 packed.close()
 
     def _is_lines(self, stream: IO[bytes]) -> bool:
-        """Tell whether each line is an object of its own: by the ending .jsonl, else by the text."""
+        """Tell whether each line is an object of its own.
+
+        Of a file whose name ends in .jsonl its first line tells: another one may be broken.
+        """
         name = without_packing(self.path.name.lower())
-        if name.endswith((".jsonl", ".ndjson")):
-            return True
+        n_expected = 1 if name.endswith((".jsonl", ".ndjson")) else 2
 
         # Two lines that are objects as a whole are told from a file of one object that stands on a line.
         n_objects = 0
         n_bytes = 0
-        while n_objects < 2:
+        while n_objects < n_expected:
             line = stream.readline(_LINE)
             if not line:
-                break
+                return n_expected == 1
             n_bytes += len(line)
             if n_bytes > MAX_ENTRY_BYTES:
                 return False
             line = line.strip().removeprefix(codecs.BOM_UTF8)
-            if line and not (line.startswith(b"{") and line.endswith(b"}")):
-                return False
+            is_object = line.startswith(b"{") and line.endswith(b"}")
+            if line and not is_object:
+                # A list, or an object of several lines, is no line of its own.
+                return n_expected == 1 and not line.startswith((b"[", b"{"))
             n_objects += 1 if line else 0
 
-        return n_objects == 2
+        return True
 
 
 class _JsonText:
     """JSON text, as much of it as is needed, and the line that it has been read to."""
 
-    def __init__(self, stream: IO[bytes], name: str) -> None:
+    def __init__(self, stream: IO[bytes], name: str, report: Report) -> None:
         self.line = 1
         self._stream = stream
         self._name = name
+        self._report = report
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._text = ""
         self._position = 0
@@ -418,8 +463,13 @@ class _JsonText:
             raise InputError(f"{self._name}:{self.line}: not valid JSON (nothing is in it)")
 
         if kind == "[":
-            for line in self._items("]"):
-                yield "entry", line, self._value()
+            # Each process of a parallel run may have written a list of its own.
+            while self._peek() == "[":
+                for line in self._items("]"):
+                    yield "entry", line, self._value()
+        elif kind == "{" and self._is_followed_by_object():
+            while self._peek() == "{":
+                yield "line", self.line, self._value()
         elif kind == "{":
             yield from self._members()
         else:
@@ -428,6 +478,18 @@ class _JsonText:
         if self._peek():
             raise self._fault("Extra data")
 
+    def _is_followed_by_object(self) -> bool:
+        """Tell whether another object stands behind the one that begins here, both within the first megabyte."""
+        while len(self._text) - self._position < _LINE and not self._is_at_end:
+            self._more()
+        try:
+            _, end = self._json.raw_decode(self._text, self._position)
+        except (ValueError, RecursionError):
+            return False
+
+        blanks = _BLANKS.match(self._text, end)
+        return blanks is not None and self._text.startswith("{", blanks.end())
+
     def _members(self) -> Iterator[tuple[str, int, Any]]:
         keys: set[str] = set()
         for line in self._items("}"):
@@ -435,19 +497,26 @@ class _JsonText:
                 raise self._fault("Expecting property name enclosed in double quotes")
             key = self._value()
             if key in keys:
-                raise InputError(
-                    f"{self._name}:{line}: '{key}' appears twice in one object; keep one of them"
-                )
+                self._report(_appears_twice(f"{self._name}:{line}", key))
 
             keys.add(key)
             self._take(":")
 
-            if self._peek() == "[" and key == "annotations":
-                yield "annotations", line, None
+            if self._peek() == "[" and self._is_list_of_objects():
+                yield "list", line, key
                 for inside in self._items("]"):
-                    yield "annotation", inside, self._value()
+                    yield "element", inside, (key, self._value())
             else:
                 yield "member", line, (key, self._value())
+
+    def _is_list_of_objects(self) -> bool:
+        """Tell whether the list that begins here has an object first."""
+        while True:
+            blanks = _BLANKS.match(self._text, self._position + 1)
+            first = self._position + 1 if blanks is None else blanks.end()
+            if first < len(self._text) or self._is_at_end:
+                return self._text.startswith("{", first)
+            self._more()
 
     def _items(self, closing: str) -> Iterator[int]:
         """Return the line of each item of a list or object, which the caller reads from its first character."""
@@ -488,20 +557,32 @@ class _JsonText:
 
     def _value(self) -> Any:
         """Return the value that begins at the next character, which is not blank."""
+        decoder = self._json
+        twice: str | None = None
         while True:
             text = self._text
             try:
-                value, end = self._json.raw_decode(text, self._position)
+                value, end = decoder.raw_decode(text, self._position)
             except json.JSONDecodeError as error:
                 cut = error.pos > len(text) - _NEAR or error.msg.startswith("Unterminated string")
                 if self._is_at_end or not cut:
                     self._advance(error.pos)
                     raise self._fault(error.msg) from error
-            except (ValueError, RecursionError):
+            except TwiceError as error:
+                # The value is read again, by the rule that the last one counts, to find its end.
+                twice = str(error)
+                decoder = json.JSONDecoder()
+                continue
+            except RecursionError:
                 parsed(text[self._position :], self._name, self.line)  # says it in a line
                 raise
+            except ValueError as error:
+                rest = text[self._position :]
+                raise _too_many_digits(rest, self._name, first_line=self.line) from error
             else:
                 if end < len(text) - _NEAR or self._is_at_end:  # a number may go on: 1.5
+                    if twice is not None:
+                        self._report(_appears_twice(f"{self._name}:{self.line}", twice))
                     self._advance(end)
                     self._n_unyielded = 0
                     self._n_containers = 0

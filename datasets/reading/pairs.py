@@ -7,17 +7,19 @@ an item for each; a rater's several answers to a pair count once, with their mea
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
+from ..errors import InputError, shorten
 from ..preferences import PREFERENCE_COLUMNS, STRENGTHS, derive_winners
 from ..schema import CaptionSet, Card
 from .cells import parse_references
+from .judgement_exports import is_missing
 from .table import JudgementColumns, Table, name_raters
 
 
@@ -174,6 +176,93 @@ def _count_answers(n_merged: int) -> str:
         return ""
 
     return f"{n_merged:,} answers are a rater's second or later one to a pair; the mean of the rater's answers counts."
+
+
+#: Words for the better of two captions, in lower case, beside `a`, `b` and `tie`.
+_WINNERS = {
+    "a": ("1", "left", "first", "model_a", "system_a", "caption_a", "response_a", "caption1"),
+    "b": ("2", "right", "second", "model_b", "system_b", "caption_b", "response_b", "caption2"),
+    "tie": ("tie", "equal", "draw", "same", "both", "tie (bothbad)"),
+}
+#: Words of those who gave no verdict.
+_NO_VERDICT = ("skip", "skipped", "bad", "invalid", "unsure", "not sure", "cannot tell")
+
+
+def read_winners(
+    table: Table,
+    winner: str,
+    systems: tuple[str | None, str | None],
+    words: Mapping[str, str] | None,
+) -> tuple[Table, list[str]]:
+    """Return the rows with a verdict, their winners as `a`, `b` or `tie`, and a sentence on those without.
+
+    Args:
+        table: the rows.
+        winner: the column of winners: `a`, `b`, `tie`, another word for one, or the name of the row's own system.
+        systems: the columns of the captions' systems; None where there are none.
+        words: what other words mean: `a`, `b`, `tie` or `none`.
+
+    Raises:
+        InputError: on a word that says nothing of this, or where no row has a verdict.
+    """
+    if winner not in table:
+        return table, []
+
+    meanings = {word: meaning for meaning, known in _WINNERS.items() for word in known}
+    meanings |= dict.fromkeys(_NO_VERDICT, "none")
+    given = {str(word).strip().lower(): str(meaning) for word, meaning in (words or {}).items()}
+    for word, meaning in given.items():
+        if meaning not in (*STRENGTHS, "none"):
+            raise InputError(f"file.winners: '{word}' is '{meaning}', not a, b, tie or none")
+    columns = [None if name is None else table.column(name) for name in systems]
+
+    verdicts: list[str] = []
+    kept: list[int] = []
+    left_out: Counter[str] = Counter()
+    for row, (where, cell) in enumerate(zip(table.places, table.column(winner), strict=True)):
+        own = ["" if column is None else str(column[row]) for column in columns]
+        verdict = _find_winner(cell, own, given, meanings)
+        if verdict == "none":
+            left_out["empty" if is_missing(cell) else str(cell).strip()] += 1
+        elif verdict in STRENGTHS:
+            verdicts.append(verdict)
+            kept.append(row)
+        else:
+            known = ", ".join((*STRENGTHS, "skip"))
+            raise InputError(
+                f"{where}: {winner} is '{shorten(str(cell))}', not one of {known}, nor a system of the row; say what it "
+                f"means: 'file.winners={{{cell}: a}}' (a, b, tie or none)"
+            )
+
+    if not kept and len(table):
+        raise InputError(f"{table.places[0]}: {winner} is empty or no verdict in each row")
+    read = table.keep(kept).with_columns({winner: list(verdicts)})
+    if not left_out:
+        return read, []
+
+    n_left_out = left_out.total()
+    is_or_are = "row has no verdict and is" if n_left_out == 1 else "rows have no verdict and are"
+    counts = ", ".join(f"{word}: {count:,}" for word, count in left_out.items())
+    return read, [f"{n_left_out:,} {is_or_are} left out ({counts})."]
+
+
+def _find_winner(
+    cell: Any, own: Sequence[str], given: Mapping[str, str], meanings: Mapping[str, str]
+) -> str:
+    """Return `a`, `b`, `tie`, `none` for no verdict, or an empty text for a word of no meaning."""
+    if is_missing(cell):
+        return given.get("", "none")
+
+    text = str(cell).strip()
+    if text.lower() in given:
+        return given[text.lower()]
+    if text in STRENGTHS:
+        return text
+    if own[0] != own[1] and text in own:
+        return "ab"[own.index(text)]
+
+    word = text.lower()
+    return word if word in STRENGTHS else meanings.get(word, "")
 
 
 def read_strengths(table: Table, winner: str, strength: str | None) -> list[float]:

@@ -12,7 +12,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -25,7 +25,9 @@ import pandas as pd
 from ..errors import InputError, shorten
 from ..schema import CaptionSet, Card, Scale, make_items
 from .cells import parse_number, parse_references
-from .json_files import read_json, read_json_lines, read_text
+from .file_kinds import TOKEN_LINE, find_kind
+from .json_files import read_text
+from .json_rows import read_json_rows
 
 #: The bytes of a column that are read ahead; without a buffer Arrow reads the column of a row group whole.
 BUFFER_BYTES = 1 << 20
@@ -80,18 +82,19 @@ def measure_row_group(row_group: Any, columns: Collection[str]) -> tuple[int, in
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns of captions; of JSON the keys, where `a.b.c` is what stands under `c` in nested objects."""
+    """The names of the columns of captions; of JSON the keys, where `a.b.c` is what stands under `c` in nested objects.
+
+    `rows` is where the list of rows stands in an object; empty where the object's keys tell.
+    """
 
     image_id: str = "image_id"
     caption: str = "caption"
     references: str = "references"
+    rows: str = ""
 
 
 #: The names of captions' columns where nothing else is said.
 USUAL_COLUMNS = Columns()
-
-#: The endings that `read_table` knows.
-ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".xlsx")
 
 
 class Table:
@@ -124,6 +127,25 @@ class Table:
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
+
+    def keep(self, numbers: Iterable[int]) -> Table:
+        """Return the table of some rows, by their numbers from 0, which may repeat."""
+        kept = list(numbers)
+
+        def read(name: str) -> list[Any]:
+            column = self._read(name)
+            return [column[number] for number in kept]
+
+        return Table(self.path, self.names, [self.places[number] for number in kept], read)
+
+    def with_columns(self, columns: Mapping[str, list[Any]]) -> Table:
+        """Return the table with further columns, each as long as its own; one of the same name takes its place."""
+        names = dict.fromkeys((*self.names, *columns))
+
+        def read(name: str) -> list[Any]:
+            return list(columns[name]) if name in columns else self._read(name)
+
+        return Table(self.path, names, self.places, read)
 
     def first_of(self, *names: str) -> str | None:
         """Return the first of `names` that is a column; None where none is."""
@@ -207,28 +229,25 @@ class Table:
         return rows
 
 
-def read_table(path: Path, ending: str = "") -> Table:
-    """Read a table of the kind that the file's ending says, or `ending` where that is given.
+def read_table(path: Path) -> Table:
+    """Read a table of the kind that the file's first bytes say.
 
     Raises:
-        InputError: where it cannot be read, is empty, truncated or malformed, or of another ending.
+        InputError: where it cannot be read, is empty, truncated or malformed, or is no table.
     """
-    ending = ending or path.suffix.lower()
-    if ending not in ENDINGS:
-        raise InputError(f"{path}: its ending is not one of {', '.join(ENDINGS)}")
-
-    if ending in (".parquet", ".pq"):
+    kind = find_kind(path)
+    if kind == "parquet":
         return _parquet(path)
-    if ending in (".csv", ".tsv", ".xlsx"):
-        readers = {".csv": _csv, ".tsv": _tsv, ".xlsx": _xlsx}
-        return _of_rows(path, readers[ending](path))
+    if kind == "json":
+        return _of_objects(path, read_json_rows(path))
+    if kind == "xlsx":
+        return _of_rows(path, _xlsx(path))
+    if kind == "token":
+        return _of_rows(path, _token(path))
+    if kind == "tab":
+        return _of_rows(path, _tsv(path))
 
-    if ending == ".json" and read_text(path).lstrip().startswith("["):
-        rows = ((f"{path}: entry {number}", row) for number, row in enumerate(read_json(path)))
-    else:
-        rows = ((f"{path}:{number}", row) for number, row in read_json_lines(path))
-
-    return _of_objects(path, rows)
+    return _of_rows(path, _csv(path, "," if kind == "comma" else ";"))
 
 
 def _csv(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
@@ -259,6 +278,20 @@ def _tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
     for line, text in enumerate(lines, start=1):
         if text:
             yield line, text.split("\t")
+
+
+def _token(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the lines of Flickr8k's and Flickr30k's tokens as rows of an image and a caption."""
+    yield 0, ["image_id", "caption"]
+    for line, text in enumerate(read_text(path).split("\n"), start=1):
+        if not text.strip():
+            continue
+        match = TOKEN_LINE.fullmatch(text.rstrip("\r"))
+        if match is None:
+            raise InputError(
+                f"{path}:{line}: not NAME#NUMBER, a tab and a caption, as the lines before"
+            )
+        yield line, [match["image"], match["caption"]]
 
 
 def _xlsx(path: Path) -> Iterator[tuple[int, list[str]]]:

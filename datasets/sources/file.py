@@ -16,7 +16,22 @@ from .. import registry
 from ..caption_texts import leave_out_of_pairs
 from ..errors import InputError, unknown
 from ..paths import expand_home
-from ..reading.pairs import PairColumns, count_unread_pairs, has_votes, read_strengths, read_votes
+from ..reading.caption_checks import PlacedText, check_captions, check_references, summarise
+from ..reading.judgement_exports import (
+    drop_missing,
+    find_rater_columns,
+    read_export,
+    select_rows,
+    unfold_raters,
+)
+from ..reading.pairs import (
+    PairColumns,
+    count_unread_pairs,
+    has_votes,
+    read_strengths,
+    read_votes,
+    read_winners,
+)
 from ..reading.rating_scales import (
     read_dimensions,
     read_scales,
@@ -43,9 +58,7 @@ CARD = Card(
 #: What is usual of votes: a metric is right where it prefers the caption that most of a pair's votes prefer.
 VOTES_PROTOCOL = {"ratings": "mean", "coefficients": ["accuracy"]}
 
-_LONG = (
-    "; one row a rating is expected: where each rater or dimension has a column, make rows of them"
-)
+_LONG = "; one row a rating is expected; where each rater has a column, name all: file.value=r1,r2 or file.value=rater_*"
 
 
 @dataset(CARD)
@@ -73,6 +86,10 @@ def load_file(
     system_a: str | None = None,
     system_b: str | None = None,
     cluster: str | None = None,
+    winners: Mapping[str, str] | None = None,
+    missing: str = "error",
+    flagged: str = "drop",
+    where: str | None = None,
 ) -> CaptionSet:
     """Read judgements of your own: ratings, or preferences where the table has two columns of captions.
 
@@ -81,7 +98,7 @@ def load_file(
         path: the file, by the place one is in.
         name: what results call the set.
         image, caption, value: the columns of the image (a name, a number or a path), of the candidate
-            and of the rating.
+            and of the rating; of a table with a column a rater `value` is these columns, as `r1,r2` or `rater_*`.
         rater: the column of who rated; without it an item's ratings are numbered.
         references: the column of reference captions: a list, or text with ` ||| ` between them.
         dimension: the column of what was rated, or one name for all rows; else `overall`.
@@ -91,10 +108,17 @@ def load_file(
             without such a file the least and the greatest rating, and no step.
         scales: a mapping `{low, high, step}` for each dimension.
         caption_a, caption_b: the columns of the compared captions.
-        winner: the column of the better one: `a`, `b` or `tie`.
+        winner: the column of the better one: `a`, `b`, `tie`, another word for one (`left`, `model_a`, 1), or the name
+            of its system; `skip` and an empty cell are no verdict.
         strength: the column of graded preferences, positive where the first caption is better.
         system_a, system_b: the columns of who wrote the two captions.
         cluster: the column of what intervals resample, such as the recording of several clips; else the image.
+        winners: what other words of the column of winners mean: `a`, `b`, `tie`, or `none` for no verdict.
+        missing: `drop` leaves out rows without a rating; by default they are an error.
+        flagged: `keep` reads rows that the file itself flags as void, such as rejected assignments.
+        where: `COLUMN=VALUE`, the rows to read; all by default.
+
+    Exports of Mechanical Turk, Label Studio and Qualtrics are known by their columns (`reading.judgement_exports`).
 
     A JSON file of votes on pairs, as AudioCaps-Eval is published, is known by its keys (`reading.pairs.read_votes`).
 
@@ -106,7 +130,15 @@ def load_file(
         raise InputError("dataset file: the option file.path=FILE is needed")
 
     _check_name(name)
-    table = read_table(expand_home(path))
+    _check_choice("missing", missing, ("error", "drop"))
+    _check_choice("flagged", flagged, ("drop", "keep"))
+    table = read_export(read_table(expand_home(path)))
+    table, remarks = select_rows(table, where, keep_flagged=flagged == "keep")
+    rater_columns = find_rater_columns(table, value)
+    if rater_columns:
+        table, empty_cells = unfold_raters(table, rater_columns)
+        remarks += empty_cells
+        value = "value"
     options = {
         "rater": rater,
         "system": system,
@@ -127,13 +159,21 @@ def load_file(
             card,
             anonymous_raters=True,
             usual_protocol=VOTES_PROTOCOL,
-            remarks=(unread,) if unread else (),
+            remarks=(*remarks, unread) if unread else tuple(remarks),
         )
         return read_votes(table, image).caption_set(card)
 
     if caption_a in table or caption_b in table:
-        return _read_pairs(table, columns, dimensions, card, (image, caption_a, caption_b, winner))
+        systems = (columns["system_a"], columns["system_b"])
+        table, left_out = read_winners(table, winner, systems, winners)
+        dimensions = _dimensions(table, _column_of(table, "dimension", dimension))
+        card = replace(card, remarks=(*remarks, *left_out))
+        pairs = _read_pairs(table, columns, dimensions, card, (image, caption_a, caption_b, winner))
+        return _with_text_remarks(pairs, table.path)
 
+    table, without_rating = drop_missing(table, value, missing)
+    dimensions = _dimensions(table, _column_of(table, "dimension", dimension))
+    card = replace(card, remarks=(*remarks, *without_rating))
     image_ids = table.filled(image, "; name the column with file.image=")
     captions = table.texts(caption, "; name the column with file.caption=")
     values = table.floats(value, None, f"; name the column with file.value={_LONG}")
@@ -147,7 +187,7 @@ def load_file(
         faults=read_dimensions(table.path, "faults"),
     )
 
-    return JudgementColumns(
+    caption_set = JudgementColumns(
         places=table.places,
         image_ids=image_ids,
         captions=captions,
@@ -160,6 +200,35 @@ def load_file(
         dimensions=dimensions,
         clusters=_texts(table, columns, "cluster"),
     ).caption_set(card)
+    return _with_text_remarks(caption_set, table.path)
+
+
+def _with_text_remarks(caption_set: CaptionSet, path: Path) -> CaptionSet:
+    """Return a set whose card counts what looks like a fault of its captions and references."""
+    captions: list[PlacedText] = []
+    references: dict[tuple[str, str], PlacedText] = {}
+    items = caption_set.items
+    columns = (items["image_id"], items["caption"], items["references"])
+    for image_id, caption, texts in zip(*columns, strict=True):
+        captions.append(PlacedText(path.name, image_id, caption))
+        for text in texts:
+            references[image_id, text] = PlacedText(path.name, image_id, text)
+
+    findings = [*check_references(list(references.values())), *check_captions(captions)]
+    if not findings:
+        return caption_set
+    remarks = (*caption_set.card.remarks, *summarise(findings))
+    return CaptionSet(
+        items,
+        ratings=caption_set.ratings,
+        preferences=caption_set.preferences,
+        card=replace(caption_set.card, remarks=remarks),
+    )
+
+
+def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InputError(f"file.{option} is '{value}', not {' or '.join(known)}")
 
 
 def _make_card(table: Table, name: str, columns: Mapping[str, str | None]) -> Card:

@@ -184,7 +184,13 @@ class DocumentFrequencies:
         Raises:
             InputError: if it is no such file.
         """
-        table = read_json(path)
+        try:
+            table = read_json(path)
+        except InputError as error:
+            raise InputError(
+                f"{error}; captau score references=FILE save_df=FILE makes a document-frequency file"
+            ) from error
+
         if not isinstance(table, dict) or table.get("format") != FORMAT:
             raise InputError(
                 f"{path}: not a document-frequency file; make one with "

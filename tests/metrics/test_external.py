@@ -505,8 +505,8 @@ def test_a_nan_in_parquet_and_an_absent_score_in_json_lines(tmp_path):
     ("name", "content", "message"),
     [
         ("absent.csv", None, r"metric Mine: no file .*absent\.csv"),
-        ("scores.txt", b"item_id,score\n", r"ends in \.csv, \.jsonl or \.parquet"),
-        ("scores", b"item_id,score\n", r"ends in \.csv, \.jsonl or \.parquet"),
+        ("scores.txt", b"item_id,score\n", "no score for 007"),
+        ("scores", b"item_id,score\n", "no score for 007"),
         ("scores.csv", b"", r"scores\.csv: it is empty"),
         ("scores.csv", b"item_id,score\n007,1,2\n", r"scores\.csv:2: 3 cells"),
         ("scores.csv", b"item_id,value\n007,1\n", "no column score"),
@@ -514,7 +514,7 @@ def test_a_nan_in_parquet_and_an_absent_score_in_json_lines(tmp_path):
         ("scores.csv", b"score\n1\n", "no column image_id"),
         ("scores.csv", b"item_id,score\n007,1\n\xff,2\n", r"scores\.csv:3: not UTF-8"),
         ("scores.jsonl", b'{"item_id": "007", "score": 1}\n{"item', r"scores\.jsonl:2: not valid"),
-        ("scores.jsonl", b"[1]\n", r"scores\.jsonl:1: an object is expected"),
+        ("scores.jsonl", b"[1]\n", r"scores\.jsonl: entry 0: an object is expected"),
         ("scores.parquet", b"PAR1", r"scores\.parquet: not a complete Parquet file"),
     ],
 )

@@ -627,8 +627,8 @@ FAULTS = {
     "cut": (["candidates=cut.json"], "cut.json:2: not valid JSON"),
     "empty": (["candidates=empty.json"], "empty.json:1: not valid JSON (nothing is in it)"),
     "references for captions": (
-        ["candidates=r.json"],
-        "r.json:1: image '0': 'caption' is ['a'], not str",
+        ["candidates=several.json"],
+        "several.json:1: image '0': 'caption' is ['a', 'b'], not str",
     ),
     "statistics": (["statistics.replicates=0"], "statistics.replicates is 0"),
 }
@@ -644,6 +644,7 @@ def test_faults_are_one_line_and_status_2(fault: str, captau: Any, tmp_path: Pat
         "cut.json": '[{"image_id": 0, "caption": "a"},\n{"image_id": 1, "cap',
         "empty.json": "",
         "r.json": '{"0": ["a"], "1": ["b"]}',
+        "several.json": '{"0": ["a", "b"], "1": ["b", "c"]}',
     }.items():
         (tmp_path / name).write_text(text)
     words, said = FAULTS[fault]

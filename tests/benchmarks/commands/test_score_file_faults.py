@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -216,5 +218,43 @@ def test_validate_lists_what_score_counts(captau, tmp_path: Path) -> None:
     assert captau("validate", path)[0] == 2, "an empty caption is a fault"
 
 
-def test_each_check_has_a_name_of_its_own() -> None:
-    assert len({check.code for check in TEXT_CHECKS}) == len(TEXT_CHECKS)
+def test_the_page_lists_every_check() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "own_captions.md").read_text(encoding="utf-8")
+    table = page.split("### What looks like a fault")[1].split("\n## ")[0]
+    listed = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    of_whole_files = ["same_text", "lead_in", "glued"]
+    assert listed == [check.code for check in TEXT_CHECKS] + of_whole_files
+
+
+def test_files_given_twice_are_refused(captau, tmp_path: Path) -> None:
+    """Hydra takes the last of two values; the first file would not be scored, without a word."""
+    files = [f"candidates={write(tmp_path / name, RESULTS)}" for name in ("a.json", "b.json")]
+    references = write(tmp_path / "r.json", COCO)
+    status, _, err = captau("score", *files, f"references={references}", "metrics=cider")
+    assert status == 2
+    assert "candidates= is given 2 times; several are written candidates=A,B" in err
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "tsv", "jsonl.bz2"])
+def test_scores_are_read_packed(ending: str, captau, tmp_path: Path) -> None:
+    scores = pd.DataFrame(RESULTS).assign(score=range(6))
+    if ending.startswith("jsonl"):
+        scores.to_json(tmp_path / f"mine.{ending}", orient="records", lines=True)
+    else:
+        separator = "\t" if ending == "tsv" else ","
+        scores.to_csv(tmp_path / f"mine.{ending}", index=False, sep=separator)
+    candidates = write(tmp_path / "c.json", RESULTS)
+    files = (f"candidates={candidates}", f"references={write(tmp_path / 'r.json', COCO)}")
+    status, out, _ = captau("score", *files, f"metrics=mine.{ending}", "stdout=corpus.json")
+    assert status == 0
+    assert json.loads(out) == {"mine": 2.5}
+
+
+def test_document_frequencies_in_a_pickle_are_called_that(captau, tmp_path: Path) -> None:
+    (tmp_path / "df.p").write_bytes(pickle.dumps({"df": {"a": 1}}))
+    candidates = write(tmp_path / "c.json", RESULTS)
+    files = (f"candidates={candidates}", f"references={write(tmp_path / 'r.json', COCO)}")
+    status, _, err = captau("score", *files, "metrics=cider(df=df.p)")
+    assert status == 2
+    assert "df.p: it is a pickle, which could run code and is not read" in err
+    assert "captau score references=FILE save_df=FILE makes a document-frequency file" in err

@@ -145,3 +145,16 @@ def test_images_without_just_one_result_or_without_annotations() -> None:
     one.params["image_id"] = [3]
     with says("image 3 has no annotations; take it from params['image_id']"):
         one.evaluate()
+
+
+def test_add_takes_the_names_that_public_code_uses() -> None:
+    """`metric.add(references=…, predictions=…)`, as in the documentation of Hugging Face's evaluate."""
+    expected = EvaluateMetric("bleu_1")
+    expected.add(prediction="a dog runs", reference=["a dog", "it runs"])
+    found = EvaluateMetric("bleu_1")
+    found.add(references=["a dog", "it runs"], predictions="a dog runs")
+    assert found.compute() == expected.compute()
+    with says("metric bleu_1: add takes one prediction= and one reference="):
+        found.add(prediction="a dog")
+    with says("metric bleu_1: add takes one prediction= and one reference="):
+        found.add(prediction="a dog", predictions="a dog", reference="a dog")

@@ -83,8 +83,9 @@ def test_images_that_count(
         (
             {"A": A, "C": C},
             {"R": R, "S": S},
-            True,
-            "C.json:1: image '4' has no references in R.json or S.json",
+            False,
+            "C.json:1: image '4' has no references in R.json or S.json (1 of 2 images has none; an image there is '1'); add "
+            "them, or score the others with partial=true",
         ),
         (
             {"A": A, "C": candidates("C", "1")},

@@ -235,7 +235,7 @@ CANDIDATE_FAULTS = {
         '{"image_id": 1, "caption": "a"}\nb\n',
         [":2: not valid"],
     ),
-    "a line that is a list": ("c.jsonl", "[1]\n", [":1: an object is expected, not list"]),
+    "a list of numbers": ("c.jsonl", "[1]\n", [":1: entry 0: an object is expected, not int"]),
     "a line without a caption": ("c.jsonl", '{"image_id": 1}\n', [":1: 'caption' is missing"]),
     "a line without an image": (
         "c.jsonl",
@@ -264,7 +264,11 @@ CANDIDATE_FAULTS = {
         ["'image_id' is 1.5, not str or int"],
     ),
     "caption null": ("c.json", '{"1": null}', [":1: image '1': 'caption' is None, not str"]),
-    "caption a list": ("c.json", '{"1": ["a"]}', ["image '1': 'caption' is ['a'], not str"]),
+    "two captions": (
+        "c.json",
+        '{"1": ["a", "b"]}',
+        ["image '1': 'caption' is ['a', 'b'], not str"],
+    ),
     "a number": ("c.json", "3", ["COCO results, an object", "JSON lines or a table are expected"]),
     "two in CSV": (
         "c.csv",
@@ -518,8 +522,11 @@ def test_a_candidate_without_references(form: str, place: str, left: str, tmp_pa
         {"7": ()} if left == "empty" else {}
     )
     references = write(tmp_path, references_as("dict", str, kept))
-    with says(f"{candidates}{place}image '7' has no references in {references}"):
-        scored(candidates, references, "rouge_1")
+    with says(f"{candidates}{place}image '7' has no references in {references} (1 of 3 images has"):
+        scored(candidates, references, "rouge_1", partial=False)
+    # With partial=true, what both sides have is scored.
+    found = scored(candidates, references, "rouge_1")
+    assert found.caption_scores.frame["image_id"].tolist() == ["42", "1000"]
 
 
 def test_a_metric_that_needs_references_says_so(tmp_path: Path) -> None:
@@ -758,7 +765,10 @@ def test_files_with_the_usual_names_are_read_beside_named_columns(tmp_path) -> N
             Columns("doc.id.x", "c"),
             "columns.image_id=doc.id.x: 'x' is not there; what is there: nothing",
         ),
-        (Columns("doc.id", "caption"), "columns.caption=caption: 'caption' is not there"),
+        (
+            Columns("doc.id", "caption"),
+            "'caption' is missing; columns.caption=KEY names another key; there are: doc, response",
+        ),
         (Columns("doc.id", "doc.meta"), "'caption' is {'refs': "),
     ],
 )

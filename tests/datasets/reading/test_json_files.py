@@ -172,9 +172,11 @@ def test_pieces_are_the_whole(
         assert {kind for kind, _, _ in found} <= {"entry"}
     else:
         members = dict(value for kind, _, value in found if kind == "member")
-        inside = [value for kind, _, value in found if kind == "annotation"]
-        if any(kind == "annotations" for kind, _, _ in found):
-            members["annotations"] = inside
+        for kind, _, value in found:
+            if kind == "list":
+                members[value] = []
+            elif kind == "element":
+                members[value[0]].append(value[1])
         assert repr({key: members[key] for key in table}) == repr(table)
     lines = text.split("\n")
     for kind, line, value in found:
@@ -186,12 +188,12 @@ def test_lines_of_entries(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     path.write_text('[\n\n1,\n{"a":\n2}, 3]\n')
     assert pieces(path) == [("entry", 3, 1), ("entry", 4, {"a": 2}), ("entry", 5, 3)]
-    path.write_text('{"info": 1,\n"annotations": [4,\n 5],\n "x": []}')
+    path.write_text('{"info": 1,\n"some": [{},\n {"a": 5}],\n "x": []}')
     assert pieces(path) == [
         ("member", 1, ("info", 1)),
-        ("annotations", 2, None),
-        ("annotation", 2, 4),
-        ("annotation", 3, 5),
+        ("list", 2, "some"),
+        ("element", 2, ("some", {})),
+        ("element", 3, ("some", {"a": 5})),
         ("member", 4, ("x", [])),
     ]
 
@@ -219,7 +221,7 @@ PIECE_FAULTS = {
     "no colon": ('{"a" 1}', ":1: not valid JSON (Expecting ':' delimiter)"),
     "no key": ("{1: 2}", ":1: not valid JSON (Expecting property name"),
     "a comma too few": ("[1\n 2]", ":2: not valid JSON (Expecting ']' delimiter)"),
-    "more behind": ("[1]\n\n[2]", ":3: not valid JSON (Extra data)"),
+    "more behind": ("[1]\n\n2", ":3: not valid JSON (Extra data)"),
     "inside": ('[1,\n{"a":\n b}]', ":3: not valid JSON (Expecting value)"),
     "twice": ('{"a": 1,\n"a": 2}', ":2: 'a' appears twice in one object"),
     "twice inside": ('[1,\n{"b": 1, "b": 2}]', ":2: 'b' appears twice in one object"),
@@ -515,8 +517,11 @@ def test_a_text_is_read_whole(tmp_path: Path) -> None:
         ("[[1],\n {}]", [("entry", 1, [1]), ("entry", 2, {})]),
         ('{"annotations": 1}', [("member", 1, ("annotations", 1))]),
         ('{"annotations": {"a": 1}}', [("member", 1, ("annotations", {"a": 1}))]),
-        ('{"annotations":\n[]\n,"a"\n:\n[1]}', [("annotations", 1, None), ("member", 3, ("a", [1]))]),
-        ('{"annotation": [1]}', [("member", 1, ("annotation", [1]))]),
+        ('{"b":\n[]\n,"a"\n:\n[1]}', [("member", 1, ("b", [])), ("member", 3, ("a", [1]))]),
+        ('{"a": [1, {}]}', [("member", 1, ("a", [1, {}]))]),
+        ('{"a": [ \n{}\n, 1 ]}', [("list", 1, "a"), ("element", 2, ("a", {})), ("element", 3, ("a", 1))]),
+        ("[1, 2]\n[3]", [("entry", 1, 1), ("entry", 1, 2), ("entry", 2, 3)]),
+        ('{\n"a": 1\n}\n{"a":\n2}\n', [("line", 1, {"a": 1}), ("line", 4, {"a": 2})]),
         ("[1\n,\n2\n,3]", [("entry", 1, 1), ("entry", 3, 2), ("entry", 4, 3)]),
         ("[NaN, -Infinity]", None),
         ('["caf\u00e9\n"]', "f:1: not valid JSON (Invalid control character at); the file may be"),
@@ -530,7 +535,7 @@ def test_a_text_is_read_whole(tmp_path: Path) -> None:
         ('{"a"- 1}', "f:1: not valid JSON (Expecting ':' delimiter)"),
         ('{"a": 1,\n\n7: 1}', "f:3: not valid JSON (Expecting property name enclosed in double quotes)"),
         ('{"a": 1,\n"b": 2, "a": 1}', "f:2: 'a' appears twice in one object; keep one of them"),
-        ('{"annotations": [1,\n 2}', "f:2: not valid JSON (Expecting ']' delimiter)"),
+        ('{"annotations": [{},\n 2}', "f:2: not valid JSON (Expecting ']' delimiter)"),
         ('\n["a\n', "f:2: not valid JSON (Invalid control character at)"),
         ("[\n\n", "f:3: not valid JSON (Expecting value)"),
     ],

@@ -232,7 +232,7 @@ def test_columns_of_ratings_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["image", "caption", "value"])
 def test_a_column_that_is_not_there_is_named_with_its_option(option: str, tmp_path: Path) -> None:
     path = write(tmp_path, PLAIN)
-    long = "; one row a rating is expected: where each rater or dimension has a column, make rows of them"
+    long = "; one row a rating is expected; where each rater has a column, name all: file.value=r1,r2 or file.value=rater_*"
     ending = long if option == "value" else ""
     with raises_exactly(
         f"{path}: no column 'x'; it has image, caption, value; name the column with file.{option}={ending}"
@@ -557,7 +557,16 @@ FAULTS = {
         {},
         ":2: winner is 'c', not one of a, b, tie",
     ),
-    "no winner": (f"{PAIRS}x,one,two,\n", {}, ":2: winner is empty"),
+    "no verdict at all": (
+        f"{PAIRS}x,one,two,\nx,one,three,skip\n",
+        {},
+        ":2: winner is empty or no verdict in each row",
+    ),
+    "a meaning that is none": (
+        f"{PAIRS}x,one,two,c\n",
+        {"winners": {"c": "left"}},
+        "file.winners: 'c' is 'left', not a, b, tie or none",
+    ),
     "no column of winners": (
         "image,caption_a,caption_b\nx,one,two\n",
         {},
@@ -599,7 +608,12 @@ FAULTS = {
     "off scale": (f"{PLAIN}e,f,9\n", {"low": 1, "high": 5}, ":5: value is 9, not on the scale"),
     "off one end": (f"{PLAIN}e,f,0\n", {"low": 1}, ":5: value is 0, not on the scale 1 to 3"),
     "off step": (f"{PLAIN}e,f,1.5\n", {"step": 1}, ":5: value is 1.5, not on"),
-    "no number": (f"{PLAIN}e,f,\n", {}, ":5: value is '', not a number"),
+    "no number": (
+        f"{PLAIN}e,f,\ng,h,2\ni,j,NA\n",
+        {},
+        ":5: value is '', not a number; 2 of 6 ratings are missing (lines 5, 7); file.missing=drop leaves them out",
+    ),
+    "no number at all": ("image,caption,value\na,b,\n", {"missing": "drop"}, ":2: value is ''"),
     "no image": (f"{PLAIN},f,1\n", {}, ":5: image is empty"),
     "cut": (f"{PLAIN}e,f\n", {}, ":5: 2 cells"),
     "not UTF-8": (f"{PLAIN}e,caf\udce9,1\n", {}, ":5: not UTF-8"),
@@ -643,7 +657,7 @@ FAULTS = {
 def test_faults_name_file_line_and_column(fault: str, tmp_path: Path) -> None:
     text, options, *parts = FAULTS[fault]
     path = write(tmp_path, text)
-    whole = ("no scale", "no step", "header alone")
+    whole = ("no scale", "no step", "header alone", "a meaning that is none")
     with says(*parts[:1] if fault in whole else (f"{path}{parts[0]}",), *parts[1:]):
         load("file", path=path, **options)
 
@@ -653,7 +667,9 @@ def test_faults_name_file_line_and_column(fault: str, tmp_path: Path) -> None:
     [
         ({}, "dataset file: the option file.path=FILE is needed"),
         ({"path": "none.csv"}, "none.csv: cannot be read (No such file"),
-        ({"path": "none.doc"}, "none.doc: its ending is not one of .csv"),
+        ({"path": "none.doc"}, "none.doc: cannot be read (No such file"),
+        ({"path": "none.csv", "missing": "ignore"}, "file.missing is 'ignore', not error or drop"),
+        ({"path": "none.csv", "flagged": "yes"}, "file.flagged is 'yes', not drop or keep"),
         ({"path": "none.csv", "name": "a/b"}, "file.name is 'a/b'"),
         ({"path": "none.csv", "name": "thumb"}, "file.name=thumb is one of captau's datasets"),
         ({"pth": "none.csv"}, "unknown option of dataset file 'pth': did you mean path or split?"),

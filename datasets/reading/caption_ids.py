@@ -1,0 +1,208 @@
+"""Image ids of captions and of references that are written in two ways, such as 391895 and COCO_val2014_000000391895.jpg.
+
+A rule is a form in which both sides are compared. It is used where all ids of one side match by it and no two of a side
+become one; else the ids stay, and the error says how many a rule would match.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import InputError
+from .caption_files import CandidateFile, ReferenceFile
+
+#: A whole number, with or without zeros before it or `.0` behind it.
+_NUMBER = re.compile(r"0*(\d+)(?:\.0+)?")
+#: COCO's files: COCO_val2014_000000391895, and 000000391895 since 2017.
+_COCO_NAME = re.compile(r"(?:COCO_[a-z]+\d{4}_)?(\d{12})")
+#: The endings of files of images, videos and sounds.
+_FILE_ENDING = re.compile(
+    r"\.(?:jpe?g|png|webp|gif|bmp|tiff?|mp4|avi|webm|mkv|wav|flac|mp3)$", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class IdRule:
+    """A form of image ids in which two sides are compared.
+
+    Attributes:
+        words: what is compared, after "by".
+        reduce: returns an id in that form.
+    """
+
+    words: str
+    reduce: Callable[[str], str]
+
+
+def _without_folder(image_id: str) -> str:
+    return re.split(r"[/\\]", image_id.strip())[-1]
+
+
+def _without_ending(image_id: str) -> str:
+    return _FILE_ENDING.sub("", _without_folder(image_id))
+
+
+def _as_number(image_id: str) -> str:
+    match = _NUMBER.fullmatch(image_id.strip())
+    return match[1] if match else image_id.strip()
+
+
+def _as_coco_number(image_id: str) -> str:
+    name = _without_ending(image_id)
+    match = _COCO_NAME.fullmatch(name)
+    return _as_number(match[1]) if match else _as_number(name)
+
+
+#: The nearest to the ids as they stand first.
+RULES = (
+    IdRule("their ids without the blanks around them", str.strip),
+    IdRule("their ids as numbers, without leading zeros and '.0'", _as_number),
+    IdRule("the names of their files, without folders", _without_folder),
+    IdRule("the names of their files, without folders and endings", _without_ending),
+    IdRule("the numbers in COCO's file names", _as_coco_number),
+)
+
+
+@dataclass(frozen=True)
+class _Match:
+    """What a rule matches.
+
+    Attributes:
+        words: as of the rule.
+        renamed: the references' id of each of the captions' ids that match.
+        is_whole: whether all ids of one side match, and no two of a side become one.
+    """
+
+    words: str
+    renamed: dict[str, str]
+    is_whole: bool
+
+
+def match_image_ids(
+    systems: Mapping[str, CandidateFile], sets: Mapping[str, ReferenceFile]
+) -> tuple[dict[str, CandidateFile], list[str]]:
+    """Give captions the image ids of the references, where one rule matches them.
+
+    Args:
+        systems: the captions of each system.
+        sets: the sets of references; without any, nothing is changed.
+
+    Returns:
+        The captions, and a sentence for each file whose ids were changed.
+
+    Raises:
+        InputError: where no id of a file is one of the references, and no rule matches all of a side.
+    """
+    known: set[str] = set()
+    other_names: dict[str, dict[str, str]] = {}
+    for references in sets.values():
+        known |= references.texts.keys()
+        for key, named in references.other_names.items():
+            other_names.setdefault(key, {}).update(named)
+    if not known:
+        return dict(systems), []
+
+    matched: dict[str, CandidateFile] = {}
+    notes: list[str] = []
+    for system, candidates in systems.items():
+        ids = candidates.captions.keys()
+        # Nearly always all of one side are there as they stand.
+        if ids <= known or known <= ids:
+            matched[system] = candidates
+            continue
+
+        matches = list(_find_matches(list(ids), known, other_names))
+        whole = next((match for match in matches if match.is_whole), None)
+        if whole is not None:
+            matched[system] = _rename(candidates, whole.renamed)
+            first, new = next((a, b) for a, b in whole.renamed.items() if a != b)
+            notes.append(
+                f"The images of {_name(candidates)} and of the references match by {whole.words}, such as '{first}' "
+                f"and '{new}'."
+            )
+            continue
+
+        if ids.isdisjoint(known):
+            raise _no_match(candidates, sets, known, matches)
+        matched[system] = candidates
+
+    return matched, notes
+
+
+def _find_matches(
+    ids: Sequence[str], known: set[str], other_names: Mapping[str, Mapping[str, str]]
+) -> Iterable[_Match]:
+    """Yield what each rule matches: of the references' ids, and of the other names that their file has."""
+    own = {image_id: image_id for image_id in known}
+    for rule in RULES:
+        yield _match(ids, own, rule.reduce, rule.words, len(known))
+
+    for key, named in other_names.items():
+        for rule in (IdRule("", str), *RULES):
+            without = f" ({rule.words.removeprefix('their ids ')})" if rule.words else ""
+            yield _match(ids, named, rule.reduce, f"the references' '{key}'{without}", len(known))
+
+
+def _match(
+    ids: Sequence[str],
+    named: Mapping[str, str],
+    reduce: Callable[[str], str],
+    words: str,
+    n_known: int,
+) -> _Match:
+    by_form: dict[str, str] = {}
+    ambiguous: set[str] = set()
+    for name, image_id in named.items():
+        form = reduce(name)
+        if by_form.setdefault(form, image_id) != image_id:
+            ambiguous.add(form)
+
+    renamed: dict[str, str] = {}
+    for image_id in ids:
+        form = reduce(image_id)
+        if form in by_form and form not in ambiguous:
+            renamed[image_id] = by_form[form]
+
+    targets = set(renamed.values())
+    collides = len(targets) < len(renamed) or bool(ambiguous)
+    covers_a_side = len(renamed) == len(ids) or len(targets) == n_known
+    return _Match(words, renamed, is_whole=bool(renamed) and covers_a_side and not collides)
+
+
+def _rename(candidates: CandidateFile, renamed: Mapping[str, str]) -> CandidateFile:
+    captions: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for image_id, caption in candidates.captions.items():
+        new_id = renamed.get(image_id, image_id)
+        captions[new_id] = caption
+        lines[new_id] = candidates.lines[image_id]
+    return replace(candidates, captions=captions, lines=lines)
+
+
+def _name(candidates: CandidateFile) -> str:
+    return candidates.source.path.name
+
+
+def _no_match(
+    candidates: CandidateFile,
+    sets: Mapping[str, ReferenceFile],
+    known: set[str],
+    matches: Sequence[_Match],
+) -> InputError:
+    """Return the error for captions none of whose images has references, with an id of each side and the best rule."""
+    where = " or ".join(references.source.name for references in sets.values())
+    first = next(iter(candidates.captions))
+    reference_id = next(i for references in sets.values() for i in references.texts)
+    message = f"{candidates.locate(first)} has no references in {where}, where an image is '{reference_id}'"
+
+    best = max(matches, key=lambda match: len(match.renamed))
+    n_ids = len(candidates.captions)
+    if best.renamed:
+        return InputError(
+            f"{message}; by {best.words}, {len(best.renamed):,} of {n_ids:,} images would match; rename the others"
+        )
+    return InputError(
+        f"{message}; none of the {n_ids:,} images matches by any rule; use one kind of id"
+    )

@@ -1,0 +1,129 @@
+"""What a file is, told from its first bytes: JSON, a table and its delimiter, Parquet, Excel, or nothing that captau reads.
+
+The ending of a file's name counts only where the bytes leave a choice, as between commas and tabs.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+from typing import Literal
+
+from ..errors import InputError
+from .packed_files import unpacked, without_packing
+from .source_files import refuse_device
+
+#: What `find_kind` tells apart; a table of text is called by what stands between its cells.
+FileKind = Literal["json", "comma", "tab", "semicolon", "token", "parquet", "xlsx"]
+
+#: How many bytes tell what a file is.
+_HEAD = 1 << 16
+_ZIP = b"PK\x03\x04"
+_PARQUET = b"PAR1"
+#: Files that are not read, by their first bytes: what they are, and what to do.
+_FOREIGN = (
+    (b"\x80\x02", "a pickle, which could run code and is not read", "write the data as JSON"),
+    (b"\x80\x03", "a pickle, which could run code and is not read", "write the data as JSON"),
+    (b"\x80\x04", "a pickle, which could run code and is not read", "write the data as JSON"),
+    (b"\x80\x05", "a pickle, which could run code and is not read", "write the data as JSON"),
+    (_ZIP, "a zip archive", "unpack it, and name the file in it"),
+    (b"\xff\xfe", "not UTF-8 text but UTF-16", "save the file as UTF-8"),
+    (b"\xfe\xff", "not UTF-8 text but UTF-16", "save the file as UTF-8"),
+    (b"\xd0\xcf\x11\xe0", "an Excel file of the old kind (.xls)", "save it as .xlsx or CSV"),
+    (b"7z\xbc\xaf", "a 7z archive", "unpack it, and name the file in it"),
+    (b"Rar!", "a rar archive", "unpack it, and name the file in it"),
+    (b"\x89HDF", "an HDF5 file", "write the data as JSON or Parquet"),
+    (b"\x93NUMPY", "a file of NumPy", "write the data as JSON or Parquet"),
+    (b"ARROW1", "an Arrow (Feather) file", "write it as Parquet"),
+    (b"SQLite format 3", "an SQLite database", "write the table as CSV or JSON"),
+    (b"%PDF", "a PDF", "write the data as CSV or JSON"),
+    (b"version https://git-lfs", "a pointer of Git LFS, not the file", "fetch it by git lfs pull"),
+    (b"<!DOCTYPE", "a web page", "download the file itself"),
+    (b"<!doctype", "a web page", "download the file itself"),
+    (b"<html", "a web page", "download the file itself"),
+)
+#: The beginning of JSON that is a list or an object.
+_JSON = re.compile(rb"""\[\s*(?:[\[{"\]\-0-9tfn]|\Z)|\{\s*(?:["}]|\Z)""")
+#: A line of Flickr8k's and Flickr30k's tokens: a file name, the number of the caption, a tab, and the caption.
+TOKEN_LINE = re.compile(r"(?P<image>[^\t]*)#(?P<number>\d+)\t(?P<caption>.*)")
+_TEXT_ENDINGS = {".csv": "comma", ".tsv": "tab"}
+_JSON_ENDINGS = (".json", ".jsonl", ".ndjson", "")
+_DELIMITERS: dict[FileKind, bytes] = {"comma": b",", "tab": b"\t", "semicolon": b";"}
+
+
+def describe_foreign(head: bytes) -> str:
+    """Say what a file that begins so is, and what to do; empty where it may be text."""
+    for first, name, remedy in _FOREIGN:
+        if head.startswith(first):
+            article = "" if name.startswith("not ") else "it is "
+            return f"{article}{name}; {remedy}"
+
+    return ""
+
+
+def find_kind(path: Path) -> FileKind:
+    """Return what a file is; a packed one is unpacked.
+
+    Raises:
+        InputError: where it cannot be read, or is of a kind that captau does not read.
+    """
+    refuse_device(path)
+    try:
+        with path.open("rb") as packed, unpacked(packed, str(path)) as stream:
+            head = stream.read(_HEAD)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+    ending = Path(without_packing(path.name.lower())).suffix
+    if head.startswith(_PARQUET) or (ending in (".parquet", ".pq") and not head):
+        return "parquet"
+    if ending == ".xlsx" or (head.startswith(_ZIP) and _is_workbook(path)):
+        return "xlsx"
+    foreign = describe_foreign(head)
+    if foreign:
+        raise InputError(f"{path}: {foreign}")
+    if ending in (".parquet", ".pq"):
+        return "parquet"
+
+    return _find_text_kind(head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n \t"), ending)
+
+
+def _is_workbook(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.startswith("xl/") for name in archive.namelist())
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return False
+
+
+def _find_text_kind(text: bytes, ending: str) -> FileKind:
+    """Return what text is, by its beginning, and by the ending where that leaves a choice."""
+    usual = _TEXT_ENDINGS.get(ending)
+    if _JSON.match(text):
+        return "json"
+
+    first_line = text.partition(b"\n")[0]
+    if TOKEN_LINE.fullmatch(first_line.decode("utf-8", "replace").rstrip("\r")):
+        return "token"
+
+    order: list[FileKind] = ["comma", "tab", "semicolon"]
+    if usual == "tab":
+        order = ["tab", "comma", "semicolon"]
+    for kind in order:
+        if _DELIMITERS[kind] in first_line and (usual or _is_header(first_line, kind, ending)):
+            return kind
+
+    # One column has no delimiter.
+    if usual == "tab":
+        return "tab"
+    return "comma" if usual else "json"
+
+
+def _is_header(line: bytes, kind: FileKind, ending: str) -> bool:
+    """Tell whether a line may name columns: of a file whose ending says JSON, each name has to be a word."""
+    if ending not in _JSON_ENDINGS:
+        return True
+
+    names = line.rstrip(b"\r").split(_DELIMITERS[kind])
+    return all(re.fullmatch(rb'"?[A-Za-z_][\w.\- ]*"?', name.strip()) for name in names)

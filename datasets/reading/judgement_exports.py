@@ -1,0 +1,321 @@
+"""Tables of judgements as the platforms export them: Mechanical Turk, Label Studio, Qualtrics, and a column a rater.
+
+Each becomes a table of the usual columns. Rows that the file itself calls void are left out, and counted.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..errors import InputError
+from .flags import FLAGS, find_flags
+from .table import Table
+
+#: What exports call the columns of judgements, by their usual names.
+_NAMES = {
+    "image": ("image_id", "image_url", "img", "file_name", "filename"),
+    "caption_a": ("caption1", "caption_1", "response_a"),
+    "caption_b": ("caption2", "caption_2", "response_b"),
+    "system_a": ("source1", "model_a"),
+    "system_b": ("source2", "model_b"),
+    "references": ("refs", "ref"),
+    "value": ("rating", "score"),
+    "winner": ("preference", "choice"),
+}
+#: Columns that only an export of Label Studio or Mechanical Turk has, and what it calls the rater.
+_RATERS = {"annotation_id": "annotator", "HITId": "WorkerId"}
+_TRUE = ("true", "1", "yes", "on")
+#: What stands for a rating that was not given.
+_MISSING = ("", "na", "n/a", "nan", "none", "null", "<na>", "#n/a")
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a cell stands for no rating: empty, None, NaN, or one of these as text."""
+    if value is None or value != value:
+        return True
+
+    return isinstance(value, str) and value.strip().lower() in _MISSING
+
+
+def read_export(table: Table) -> Table:
+    """Return a table with the usual columns besides its own; a table that has them is returned as it is."""
+    table = _skip_qualtrics_heads(table)
+    if "annotations" in table and any(name.startswith("data.") for name in table.names):
+        table = _unfold_tasks(table)
+    if "HITId" in table:
+        table = _read_mturk(table)
+
+    added: dict[str, list[Any]] = {}
+    for usual, names in _NAMES.items():
+        name = table.first_of(*names)
+        if usual not in table and name is not None:
+            added[usual] = table.column(name)
+    if "winner" not in table and "winner" not in added:
+        # Label Studio's question of two captions.
+        selected = [name for name in table.names if name.endswith(".selected")]
+        if len(selected) == 1:
+            added["winner"] = table.column(selected[0])
+    if "rater" not in table:
+        for mark, name in _RATERS.items():
+            if mark in table and name in table:
+                added["rater"] = table.column(name)
+
+    return table.with_columns(added) if added else table
+
+
+def _skip_qualtrics_heads(table: Table) -> Table:
+    """Leave out the two rows below the names in which Qualtrics writes the questions and their ids."""
+    if len(table) < 2 or not table.names:
+        return table
+
+    second = [str(table.column(name)[1]) for name in table.names]
+    if not all(cell.startswith('{"ImportId"') for cell in second):
+        return table
+    return table.keep(range(2, len(table)))
+
+
+def _read_mturk(table: Table) -> Table:
+    """Return a batch of results with what workers saw and answered under names without `Input.` and `Answer.`."""
+    columns: dict[str, list[Any]] = {}
+    for name in table.names:
+        for prefix in ("Input.", "Answer."):
+            if name.startswith(prefix) and name != "Answer.taskAnswers":
+                columns[name.removeprefix(prefix)] = table.column(name)
+    answers = {name.removeprefix("Answer.") for name in table.names if name.startswith("Answer.")}
+    answers.discard("taskAnswers")
+
+    if "Answer.taskAnswers" in table:
+        rows = list(map(_read_task_answers, table.column("Answer.taskAnswers"), table.places))
+        for name in dict.fromkeys(name for row in rows for name in row):
+            columns[name] = [row.get(name) for row in rows]
+            answers.add(name)
+
+    # A question of radio buttons may have a column each: rating.1, rating.2.
+    buttons: dict[str, dict[str, list[Any]]] = {}
+    for name in sorted(answers):
+        question, dot, level = name.rpartition(".")
+        if dot:
+            buttons.setdefault(question, {})[level] = columns.pop(name)
+            answers.discard(name)
+    for question, by_level in buttons.items():
+        answers.add(question)
+        columns[question] = [
+            _find_chosen({level: cells[row] for level, cells in by_level.items()})
+            for row in range(len(table))
+        ]
+
+    # The one answer is the rating, whatever the question is called.
+    if len(answers) == 1 and "value" not in columns:
+        columns["value"] = columns[next(iter(answers))]
+    return table.with_columns({n: cells for n, cells in columns.items() if n not in table})
+
+
+def _read_task_answers(cell: Any, where: str) -> dict[str, Any]:
+    """Return the answers in a cell of `Answer.taskAnswers`: a list of one object by question.
+
+    Raises:
+        InputError: where it is something else.
+    """
+    try:
+        content = json.loads(cell) if isinstance(cell, str) else cell
+    except ValueError as error:
+        raise InputError(f"{where}: Answer.taskAnswers is not JSON ({error})") from error
+    if isinstance(content, list) and len(content) == 1:
+        content = content[0]
+    if not isinstance(content, dict):
+        raise InputError(f"{where}: Answer.taskAnswers is not a list of one object of answers")
+
+    answers: dict[str, Any] = {}
+    for question, answer in content.items():
+        answers[question] = _find_chosen(answer) if isinstance(answer, dict) else answer
+    return answers
+
+
+def _find_chosen(buttons: Mapping[str, Any]) -> str | None:
+    """Return the one radio button that is on; None where none or several are."""
+    chosen = [level for level, state in buttons.items() if str(state).strip().lower() in _TRUE]
+    return chosen[0] if len(chosen) == 1 else None
+
+
+def _unfold_tasks(table: Table) -> Table:
+    """Return a row for each annotation of a full export of Label Studio, with the answers under their questions' names."""
+    data = [name for name in table.names if name.startswith("data.")]
+    data_columns = {name.removeprefix("data."): table.column(name) for name in data}
+    rows: list[dict[str, Any]] = []
+    places: list[str] = []
+    for number, cell in enumerate(table.column("annotations")):
+        for annotation in cell if isinstance(cell, list) else ():
+            if not isinstance(annotation, dict):
+                raise InputError(f"{table.places[number]}: annotations are not objects")
+            row = {name: column[number] for name, column in data_columns.items()}
+            row["was_cancelled"] = annotation.get("was_cancelled", False)
+            row["rater"] = _name_annotator(annotation.get("completed_by"))
+            for answer in annotation.get("result") or ():
+                row |= _read_answer(answer)
+            rows.append(row)
+            places.append(table.places[number])
+
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return Table(table.path, names, places, lambda name: [row.get(name) for row in rows])
+
+
+def _name_annotator(completed_by: Any) -> str:
+    if isinstance(completed_by, dict):
+        return str(completed_by.get("id", completed_by.get("email", "")))
+
+    return str(completed_by)
+
+
+def _read_answer(answer: Any) -> dict[str, Any]:
+    """Return the answer to one question of Label Studio by the question's name."""
+    value = answer.get("value") if isinstance(answer, dict) else None
+    if not isinstance(value, dict):
+        return {}
+
+    for kind in ("rating", "number", "selected", "choices", "text"):
+        if kind in value:
+            found = value[kind]
+            name = str(answer.get("from_name", kind))
+            # The choice between two captions is a winner, whatever the question is called.
+            if kind == "selected":
+                name = f"{name}.selected"
+            return {name: found[0] if isinstance(found, list) and len(found) == 1 else found}
+
+    return {}
+
+
+def select_rows(table: Table, where: str | None, *, keep_flagged: bool) -> tuple[Table, list[str]]:
+    """Return the rows that count, and sentences on those that were left out.
+
+    Args:
+        table: the rows.
+        where: `COLUMN=VALUE`, what rows have to have; None for all.
+        keep_flagged: whether rows that the file itself calls void count.
+
+    Raises:
+        InputError: where `where` is malformed, names no column, or selects no row.
+    """
+    remarks: list[str] = []
+    if where is not None:
+        column, equals, wanted = where.partition("=")
+        if not equals:
+            raise InputError(f"file.where is '{where}'; COLUMN=VALUE is expected")
+        cells = [str(cell).strip() for cell in table.column(column, "; see file.where=")]
+        kept = [number for number, cell in enumerate(cells) if cell == wanted.strip()]
+        if not kept:
+            values = ", ".join(list(dict.fromkeys(cells))[:5])
+            raise InputError(f"{table.path}: no row has {where}; {column} is {values}")
+        table = table.keep(kept)
+
+    flagged = {name: table.column(name) for name in FLAGS if name in table}
+    if not flagged or keep_flagged:
+        return table, remarks
+
+    counts: Counter[str] = Counter()
+    kept = []
+    for number in range(len(table)):
+        flags = find_flags({name: column[number] for name, column in flagged.items()})
+        counts.update(flags)
+        if not flags:
+            kept.append(number)
+    if not counts:
+        return table, remarks
+
+    if not kept:
+        raise InputError(f"{table.path}: each row is flagged as void; file.flagged=keep reads them")
+    n_left_out = len(table) - len(kept)
+    is_or_are = "row is" if n_left_out == 1 else "rows are"
+    reasons = ", ".join(sorted(counts))
+    remarks.append(
+        f"{n_left_out:,} {is_or_are} left out, which the file flags as void ({reasons}); file.flagged=keep keeps them."
+    )
+    return table.keep(kept), remarks
+
+
+def find_rater_columns(table: Table, value: str) -> list[str]:
+    """Return the columns of a rater each that `value` names: `r1,r2,r3` or `rater_*`; nothing where it names one column.
+
+    Raises:
+        InputError: where it names a column that is not there.
+    """
+    if value in table or ("," not in value and "*" not in value):
+        return []
+
+    names: list[str] = []
+    for part in (part.strip() for part in value.split(",")):
+        found = [name for name in table.names if fnmatch.fnmatchcase(name, part)]
+        if not found:
+            table.column(part, "; see file.value=")
+        names += found
+    return list(dict.fromkeys(names))
+
+
+def unfold_raters(table: Table, columns: Sequence[str]) -> tuple[Table, list[str]]:
+    """Return a row for each rating of a table with a column a rater, columns `rater` and `value`.
+
+    An empty cell is no rating; a sentence says how many there are.
+    """
+    numbers: list[int] = []
+    raters: list[str] = []
+    values: list[Any] = []
+    cells = {name: table.column(name) for name in columns}
+    n_empty = 0
+    for number in range(len(table)):
+        for name in columns:
+            value = cells[name][number]
+            if is_missing(value):
+                n_empty += 1
+                continue
+            numbers.append(number)
+            raters.append(name)
+            values.append(value)
+
+    unfolded = table.keep(numbers).with_columns({"rater": raters, "value": values})
+    if not n_empty:
+        return unfolded, []
+    cells_are = "cell of a rater's column is" if n_empty == 1 else "cells of raters' columns are"
+    return unfolded, [f"{n_empty:,} {cells_are} empty, and no rating."]
+
+
+def drop_missing(table: Table, value: str, missing: str) -> tuple[Table, list[str]]:
+    """Return the rows that have a rating, and a sentence on how many have none.
+
+    Args:
+        table: the rows.
+        value: the column of ratings.
+        missing: `drop`, or `error` where a missing rating is one.
+
+    Raises:
+        InputError: where ratings are missing, unless they are to be dropped; where all are.
+    """
+    if value not in table:
+        return table, []
+
+    cells = table.column(value)
+    empty = [number for number, cell in enumerate(cells) if is_missing(cell)]
+    if not empty:
+        return table, []
+
+    is_or_are = "is" if len(empty) == 1 else "are"
+    count = f"{len(empty):,} of {len(table):,} ratings {is_or_are} missing"
+    if missing != "drop" or len(empty) == len(table):
+        raise InputError(
+            f"{table.places[empty[0]]}: {value} is {cells[empty[0]]!r}, not a number; {count} "
+            f"({_list_places(table, empty)}); file.missing=drop leaves them out"
+        )
+
+    kept = sorted(set(range(len(table))) - set(empty))
+    return table.keep(kept), [f"{count} ({_list_places(table, empty)}) and left out."]
+
+
+def _list_places(table: Table, numbers: Iterable[int]) -> str:
+    """Return the places of some rows within their file, twenty at most."""
+    places = [table.places[number].removeprefix(str(table.path)).lstrip(": ") for number in numbers]
+    shown = ", ".join(places[:20])
+    unit = "lines " if places[0].isdigit() and len(places) > 1 else ""
+    unit = "line " if places[0].isdigit() and len(places) == 1 else unit
+    return f"{unit}{shown}, …" if len(places) > 20 else f"{unit}{shown}"
