@@ -309,7 +309,9 @@ def _read_override(
     option = options[key]
     if option.config_group:
         return _read_names(command, key, value, is_sweep=is_sweep)
-    if key == "metrics" and not is_sweep and (specs := _list_parts(value)) is not None:
+    if key == "metrics" and is_sweep:
+        return [f"metrics={_quote_swept_specs(value)}"]
+    if key == "metrics" and (specs := _list_parts(value)) is not None:
         return [f"metrics=[{','.join(map(_quote_spec, specs))}]"]
     if option.is_literal and value and value[0] not in "'\"" and value != "null":
         return [f"{key}={_quoted_value(option, value)}"]
@@ -339,6 +341,16 @@ def _list_parts(value: str) -> list[str] | None:
     is_bracketed = value.startswith("[") and value.endswith("]")
     parts = split_at_commas(value[1:-1] if is_bracketed else value)
     return None if parts is None else [part.strip() for part in parts if part.strip()]
+
+
+def _quote_swept_specs(value: str) -> str:
+    """Return the metrics of a sweep with those in quotes that have parameters; Hydra's own functions stay."""
+    parts = split_at_commas(value)
+    if parts is None or _SWEEP_FUNCTION.match(value):
+        return value
+    return ",".join(
+        _quote_spec(part) if "(" in part and part[0] not in "['\"" else part for part in parts
+    )
 
 
 def _quote_spec(spec: str) -> str:

@@ -32,6 +32,7 @@ from omegaconf.errors import (
 
 from ...conf import CONFIG_DIR
 from ...datasets.errors import InputError, unknown
+from ...metrics.progress import draw_no_bars
 from ...metrics.spec_text import split_at_commas
 from ..options.declaration import Composed
 from ..runs.output_folder import RUN_FILE
@@ -87,6 +88,10 @@ class Job:
             FailedJobError: where a job of a sweep fails.
         """
         _show_chosen_log()
+        if os.getpid() != self.process:
+            # Processes of a launcher share a terminal: they draw nothing there and ask nothing.
+            draw_no_bars()
+            sys.stdin = None
         if HydraConfig.get().mode == RunMode.MULTIRUN:
             return self._run_in_sweep(config)
         try:

@@ -351,18 +351,25 @@ def test_a_job_that_fails_is_named_and_leaves_the_others_alone(launcher, captau,
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS[1:])
-def test_a_job_whose_process_is_killed_is_named(launcher, captau, tmp_path, monkeypatch):
+def test_a_job_whose_process_is_killed_is_named(launcher, tmp_path):
+    """The program has a process of its own: joblib keeps its processes, which work in the folder of an earlier test."""
     (tmp_path / "deadly.py").write_text(
         "import os, signal\n\ndef score(items):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    # submitit waits so long for a dead job's result, which a network file system may show late.
-    monkeypatch.setattr("submitit.Job._results_timeout_s", 1)
-    words = (f"hydra/launcher={launcher}", f"metrics={tmp_path}/deadly.py:score", *CHEAP[1:])
-    status, _, err = captau("bench", "-m", *words, "output_dir=s")
-    assert status == 1
-    assert "captau: the sweep stopped: " in err
-    assert f"captau: job s/0 (metrics={tmp_path}/deadly.py:score" in err
-    assert err.rstrip().endswith(" wrote no run")
+    code = "from captau.benchmarks.cli.main import main; main()"
+    words = (f"hydra/launcher={launcher}", "metrics=./deadly.py:score", *CHEAP[1:])
+    done = subprocess.run(
+        [sys.executable, "-c", code, "bench", "-m", *words, "output_dir=s"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert any(line.startswith("captau: the sweep stopped: ") for line in lines)
+    assert lines[-1].startswith("captau: job s/0 (metrics=./deadly.py")
+    assert lines[-1].endswith(" wrote no run")
 
 
 def test_a_fault_of_captaus_in_a_job_shows_its_place(captau, tmp_path):
@@ -379,3 +386,53 @@ def test_a_job_leaves_no_variable_behind_for_the_next(captau):
     words = ("metrics=rouge_1", "statistics.seed=1,2", "statistics.interval=none")
     assert captau("bench", "-m", *words, "cache.root=own", "output_dir=s")[0] == 0
     assert os.environ["CAPTAU_CACHE"] == cache
+
+
+CALLBACK = """
+from pathlib import Path
+
+from hydra.experimental.callback import Callback
+
+
+class Values(Callback):
+    def on_job_end(self, config, job_return, **_):
+        with Path("values.txt").open("a") as stream:
+            print(job_return.return_value, file=stream)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "column"),
+    [
+        (("bench", *CHEAP), "correlations.csv", "value"),
+        (("bench", "dataset=demo,file", "file.path=f.csv", *CHEAP), "overview.csv", "value"),
+        (("compare", "metrics=rouge_1,rouge_2"), "correlations.csv", "value"),
+        (("score", "candidates=c.json", "references=r.json", "metrics=bleu_1"), "corpus.csv", "score"),
+        (("rank", "metrics=rouge_1", "statistics.interval=none"), None, None),
+    ],
+)  # fmt: skip
+def test_a_command_returns_its_headline_value(words, name, column, captau, tmp_path, monkeypatch):
+    """Sweepers optimise what a job returns; a callback of Hydra's sees the same."""
+    files = {
+        "c.json": '{"1": "a dog", "2": "a cat"}',
+        "r.json": '{"1": ["a dog runs"], "2": ["a cat sits"]}',
+        "f.csv": "image,caption,value,references\na,a dog runs,1,a dog\nb,a cat,3,a cat sits\nc,a bus,2,a bus\n",
+        "my_values.py": CALLBACK,
+    }
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_values", raising=False)
+    callback = "+hydra.callbacks.mine._target_=my_values.Values"
+    status, _, err = captau(*words, callback, "output_dir=run")
+    assert status == 0, err
+    returned = (tmp_path / "values.txt").read_text().strip()
+    if name is None:
+        assert returned == "None"
+        return
+    rows = pd.read_csv(tmp_path / "run" / name)
+    if name == "overview.csv":
+        rows = rows[rows["dataset"] == "mean"]
+    elif name == "correlations.csv":
+        rows = rows[rows["coefficient"] == "tau_c"]
+    assert float(returned) == rows[column].iloc[0]
