@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, get_args, get_origin
 
-from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
 from hydra.core.config_store import ConfigStore
 from hydra.core.object_type import ObjectType
 from hydra.core.plugins import Plugins
@@ -192,7 +192,8 @@ class CommandSearchPath(SearchPathPlugin):
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Put them right behind captau's own files."""
-        search_path.append(provider="captau", path="captau://", anchor="main")
+        anchor = SearchPathQuery(provider="main")
+        search_path.append(provider="captau", path="captau://", anchor=anchor)
 
 
 def _store(group_name: str, name: str, node: Any, package: str) -> None:
