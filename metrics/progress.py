@@ -24,6 +24,14 @@ logger = logging.getLogger(__name__)
 LOG_SECONDS = 30.0
 #: Bars on the screen, the latest last. Counters add a line to it: two bars would overwrite each other.
 _bars: list[Progress | LoggedBar] = []
+#: Whether this process draws bars where stderr is a terminal.
+_draws_bars = True
+
+
+def draw_no_bars() -> None:
+    """Let this process log its progress and draw no bar: one of several processes that share a terminal."""
+    global _draws_bars
+    _draws_bars = False
 
 
 @dataclass
@@ -197,14 +205,15 @@ def make_bar(
     redirect_stdout: bool = True,
     counts_bytes: bool = False,
 ) -> Progress | LoggedBar:
-    """Make a bar on stderr that goes when it is done; where stderr is no terminal, `show_bar` logs instead.
+    """Make a bar on stderr that goes when it is done; `show_bar` logs instead where stderr is no terminal, and after
+    `draw_no_bars`.
 
     Args:
         make_columns: makes what stands on each line, for a terminal.
         redirect_stdout: whether what is printed meanwhile stands above the bar.
         counts_bytes: whether lines count bytes.
     """
-    if not sys.stderr.isatty():
+    if not (_draws_bars and sys.stderr.isatty()):
         return LoggedBar(counts_bytes=counts_bytes)
     from rich.console import Console
     from rich.progress import Progress

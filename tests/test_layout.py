@@ -31,7 +31,7 @@ FLOORS = (
     {"evaluation"},
     {"reporting", "regression"},
     {"options"},
-    {"commands", "large", "sweeps"},
+    {"commands", "large"},
     {"cli"},
 )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, get_origin
 
 from ...conf import CONFIG_DIR
@@ -17,7 +19,8 @@ from ...metrics.spec_text import split_at_commas
 from ..options.declaration import Option
 from .command import Command
 
-#: Hydra's flags that make sense here, with the words that may follow each.
+_INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
+#: Hydra's flags, with the words that may follow each.
 FLAGS: dict[str, tuple[str, ...]] = {
     "--help": ("all",),
     "-h": ("all",),
@@ -25,13 +28,42 @@ FLAGS: dict[str, tuple[str, ...]] = {
     "--cfg": ("job", "hydra", "all"),
     "-c": ("job", "hydra", "all"),
     "--resolve": (),
+    "--package": (),
+    "-p": (),
+    "--run": (),
+    "-r": (),
     "--multirun": (),
     "-m": (),
-    "--info": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
+    "--config-name": (),
+    "-cn": (),
+    "--info": _INFO,
+    "-i": _INFO,
+}
+#: Flags that a word of the user's own follows, with an example of it.
+_NAMING_FLAGS = {
+    "--package": "statistics",
+    "-p": "statistics",
+    "--config-name": "my_bench",
+    "-cn": "my_bench",
+}
+_SHOWING_FLAGS = {"--cfg", "-c"}
+_MULTIRUN_FLAGS = {"--multirun", "-m"}
+#: Hydra's flags that captau does not have, and what is written instead.
+_REFUSED_FLAGS = {
+    "--config-path": "captau's own files stay; --config-dir DIR adds yours",
+    "-cp": "captau's own files stay; --config-dir DIR adds yours",
+    "--experimental-rerun": "captau unpickles no file; run=DIR repeats a finished run",
+    "--version": "captau --version prints the version",
+    "--shell-completion": "captau -sc install=bash comes without a command",
+    "-sc": "captau -sc install=bash comes without a command",
 }
 
-#: The flag that names a folder of one's own files (docs/own_files.md).
+#: The option of experiments, and their group as Hydra's overrides name it: an experiment's options are the command's.
+EXPERIMENT = "experiment"
+EXPERIMENT_GROUP = f"{EXPERIMENT}@_global_"
+#: The flag that names a folder of one's own files (docs/own_files.md), and its short form.
 OWN_FILES = "--config-dir"
+_SHORT_OWN_FILES = "-cd"
 
 
 @contextlib.contextmanager
@@ -41,7 +73,8 @@ def use_config_dir(words: list[str]) -> Generator[list[str]]:
     Raises:
         InputError: where the folder is not named or not there.
     """
-    index = next((i for i, w in enumerate(words) if w.partition("=")[0] == OWN_FILES), None)
+    names = (OWN_FILES, _SHORT_OWN_FILES)
+    index = next((i for i, w in enumerate(words) if w.partition("=")[0] in names), None)
     if index is None:
         yield words
         return
@@ -73,7 +106,14 @@ def spell_out(command: Command, words: Sequence[str]) -> list[str]:
     while rest:
         word = rest.pop(0)
         key, equals, value = word.lstrip("-").partition("=")
-        if word.startswith("-") and word.partition("=")[0] not in FLAGS:
+        flag = word.partition("=")[0]
+        if flag in _REFUSED_FLAGS:
+            raise InputError(f"{flag}: {_REFUSED_FLAGS[flag]}")
+        if flag in ("--run", "-r"):
+            _check_run_flag(word, rest)
+        if flag in _NAMING_FLAGS:
+            spelt += _read_naming_flag(flag, value, rest)
+        elif word.startswith("-") and flag not in FLAGS:
             key = _full_key(key.replace("-", "_"), options)
             if key not in options:
                 flags = [flag for flag in FLAGS if flag.startswith("--")]
@@ -87,10 +127,36 @@ def spell_out(command: Command, words: Sequence[str]) -> list[str]:
             spelt.append(f"{_full_key(key, options)}={value}")
         else:
             spelt.append(word)
-    return [_protocol_choice(word) if word.startswith("protocol=") else word for word in spelt]
+    return [read_protocol_word(word) if word.startswith("protocol=") else word for word in spelt]
 
 
 _BOOLEANS = ("true", "false")
+
+
+def _check_run_flag(word: str, rest: Sequence[str]) -> None:
+    """Check that `--run`, Hydra's flag without a value, is not meant as the option `run=`.
+
+    Raises:
+        InputError: where a value follows.
+    """
+    value = word.partition("=")[2]
+    if not value and rest and "=" not in rest[0] and not rest[0].startswith(("-", "~")):
+        value = rest[0]
+    if value:
+        raise InputError(f"--run {value}: write run={value}; --run by itself is Hydra's flag")
+
+
+def _read_naming_flag(flag: str, value: str, rest: list[str]) -> list[str]:
+    """Return a flag and the word that it names, which is taken from the rest where it does not follow an equals sign.
+
+    Raises:
+        InputError: where there is none.
+    """
+    if not value and rest and not rest[0].startswith("-") and "=" not in rest[0]:
+        value = rest.pop(0)
+    if not value:
+        raise InputError(f"{flag}: a name is expected, as {flag} {_NAMING_FLAGS[flag]}")
+    return [f"{flag}={value}"]
 
 
 def _full_key(key: str, options: Mapping[str, Option]) -> str:
@@ -103,7 +169,7 @@ def _full_key(key: str, options: Mapping[str, Option]) -> str:
     return full_keys[0]
 
 
-def _protocol_choice(word: str) -> str:
+def read_protocol_word(word: str) -> str:
     """Return `protocol.coefficients=spearman` for `protocol=spearman`; the names of protocols stay as they are."""
     from ..scoring.catalog import choices_of
     from ..scoring.protocol import CHOICES
@@ -127,30 +193,48 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
     """
     overrides: list[str] = []
     flags: list[str] = []
-    is_sweep = not {"-m", "--multirun"}.isdisjoint(words)
+    is_sweep = not _MULTIRUN_FLAGS.isdisjoint(words) or "hydra.mode=MULTIRUN" in words
     for word in words:
         flag, equals, value = word.partition("=")
-        if word.startswith("-"):
+        if flag in _NAMING_FLAGS:
+            flags += [flag, value]
+        elif word.startswith("-"):
             if equals and value not in FLAGS[flag]:
                 raise InputError(f"{word}: {_expected_words(flag)}")
             flags += [flag, value] if equals else [flag]
         elif flags and word in FLAGS.get(flags[-1], ()):
             flags.append(word)
-        elif equals:
-            overrides += _read_override(command, word, is_sweep=is_sweep)
+        elif equals or word.startswith("~"):
+            overrides += _read_override(command, word, words, is_sweep=is_sweep)
         elif (positional := command.options.positional) and not any(
             override.startswith(f"{positional}=") for override in overrides
         ):
-            overrides += _read_override(command, f"{positional}={word}", is_sweep=is_sweep)
+            overrides += _read_override(command, f"{positional}={word}", words, is_sweep=is_sweep)
         else:
             raise _unexpected_word(command, word, overrides)
     _refuse_second_files(command, overrides)
-    for flag, follower in pairwise([*flags, ""]):
-        if flag in ("--cfg", "-c") and follower not in FLAGS[flag]:
-            raise InputError(f"{flag}: {_expected_words(flag)}")
-    if "--resolve" in flags and not {"--cfg", "-c"} & set(flags):
-        raise InputError("--resolve goes with --cfg: --cfg job --resolve")
+    _check_flags(flags)
     return overrides, flags
+
+
+def _check_flags(flags: Sequence[str]) -> None:
+    """Check that flags have their words and go together.
+
+    Raises:
+        InputError: where one does not.
+    """
+    for flag, follower in pairwise([*flags, ""]):
+        if flag in _SHOWING_FLAGS and follower not in FLAGS[flag]:
+            raise InputError(f"{flag}: {_expected_words(flag)}")
+    for flag in ("--resolve", "--package", "-p"):
+        if flag in flags and _SHOWING_FLAGS.isdisjoint(flags):
+            example = f"{flag} {_NAMING_FLAGS.get(flag, '')}".strip()
+            raise InputError(f"{flag} goes with --cfg: --cfg job {example}")
+
+    kinds = (_SHOWING_FLAGS, _MULTIRUN_FLAGS, {"--run", "-r"}, {"--info", "-i"})
+    chosen = [sorted(kind & set(flags))[0] for kind in kinds if kind & set(flags)]
+    if len(chosen) > 1:
+        raise InputError(f"{chosen[0]} does not go with {chosen[1]}; leave one of them out")
 
 
 def _refuse_second_files(command: Command, overrides: Sequence[str]) -> None:
@@ -202,7 +286,18 @@ def _expected_words(flag: str) -> str:
     return f"one of {', '.join(words)} is expected" if words else "it takes no value"
 
 
-def _read_override(command: Command, word: str, *, is_sweep: bool) -> list[str]:
+def _may_be_of_own_group(key: str, words: Sequence[str]) -> bool:
+    """Tell whether a key may be of a config group of the user's own, which Hydra knows."""
+    if any(word.lstrip("+").startswith("hydra.searchpath=") for word in words):
+        return True
+    folder = os.environ.get(CONFIG_DIR)
+    group_name = re.split(r"[./]", key)[0]
+    return bool(folder and group_name and (Path(folder) / group_name).is_dir())
+
+
+def _read_override(
+    command: Command, word: str, words: Sequence[str], *, is_sweep: bool
+) -> list[str]:
     """Return a key=value as Hydra reads it: names checked, lists and paths quoted, `all` spelt out.
 
     `metrics=a,b` is a list, but for a sweep, where Hydra makes a run of each.
@@ -211,21 +306,28 @@ def _read_override(command: Command, word: str, *, is_sweep: bool) -> list[str]:
         InputError: on an unknown option or name.
     """
     key, _, value = word.partition("=")
-    if key == "hydra.mode":
-        raise InputError("hydra.mode cannot be set; --multirun runs a sweep")
-    if key.startswith(("hydra.", "hydra/", "datasets.")):
+    options = {option.key: option for option in command.declared()}
+    if key.lstrip("+") == EXPERIMENT and EXPERIMENT in options:
+        names = _list_parts(value) or []
+        is_list = len(names) > 1 and value[0] != "[" and not is_sweep
+        return [f"{EXPERIMENT_GROUP}={f'[{value}]' if is_list else value}"]
+    if key.startswith("+"):
+        _check_added_key(command, key, options)
+    if key.startswith(("hydra.", "hydra/", "datasets.", "+", "~")) or "@" in key:
         return [word]
     if key.startswith("rater.") and command.name == "train":
         return [word]  # an option of the chosen rater, which checks it
-    options = {option.key: option for option in command.declared()}
+    if key not in options and _may_be_of_own_group(key, words):
+        return [word]
     if key not in options:
-        # `+key` would add an option that nothing reads, and `~key` remove one that is needed.
         listed_by = f"captau {command.name} --help all"
         raise unknown(f"option of captau {command.name}", key, options, listed_by=listed_by)
     option = options[key]
     if option.config_group:
         return _read_names(command, key, value, is_sweep=is_sweep)
-    if key == "metrics" and not is_sweep and (specs := _list_parts(value)) is not None:
+    if key == "metrics" and is_sweep:
+        return [f"metrics={_quote_swept_specs(value)}"]
+    if key == "metrics" and (specs := _list_parts(value)) is not None:
         return [f"metrics=[{','.join(map(_quote_spec, specs))}]"]
     if option.is_literal and value and value[0] not in "'\"" and value != "null":
         return [f"{key}={_quoted_value(option, value)}"]
@@ -236,11 +338,35 @@ def _read_override(command: Command, word: str, *, is_sweep: bool) -> list[str]:
     return [word]
 
 
+def _check_added_key(command: Command, key: str, options: Mapping[str, Option]) -> None:
+    """Check that a key that `+` adds is no slip for an option: nothing would read it.
+
+    Raises:
+        InputError: where it is one.
+    """
+    name = key.lstrip("+")
+    if name in options or "@" in name or name.startswith("hydra"):
+        return
+    if difflib.get_close_matches(name, options, n=1, cutoff=0.85):
+        listed_by = f"captau {command.name} --help all"
+        raise unknown(f"option of captau {command.name}", key, options, listed_by=listed_by)
+
+
 def _list_parts(value: str) -> list[str] | None:
     """Return the elements of `A,B` or `[A,B]`; None where brackets or quotes do not match."""
     is_bracketed = value.startswith("[") and value.endswith("]")
     parts = split_at_commas(value[1:-1] if is_bracketed else value)
     return None if parts is None else [part.strip() for part in parts if part.strip()]
+
+
+def _quote_swept_specs(value: str) -> str:
+    """Return the metrics of a sweep with those in quotes that have parameters; Hydra's own functions stay."""
+    parts = split_at_commas(value)
+    if parts is None or _SWEEP_FUNCTION.match(value):
+        return value
+    return ",".join(
+        _quote_spec(part) if "(" in part and part[0] not in "['\"" else part for part in parts
+    )
 
 
 def _quote_spec(spec: str) -> str:
@@ -250,8 +376,28 @@ def _quote_spec(spec: str) -> str:
     return f'"{spec}"' if '"' not in spec else f"'{spec}'"
 
 
+#: Hydra's functions of values that a sweep takes in turn.
+_SWEEP_FUNCTION = re.compile(r"(choice|glob|range|interval|shuffle|sort|tag)\(")
+
+
 def _read_names(command: Command, key: str, value: str, *, is_sweep: bool) -> list[str]:
     """Return the overrides for files of a config group."""
+    if _SWEEP_FUNCTION.match(value):
+        return [f"{key}={value}"]
+
+    resolved = resolve_names(command, key, value)
+    is_as_typed = list(resolved) == [key] and value != "all"
+    if is_as_typed and (len(resolved[key]) == 1 or value[0] == "[" or is_sweep):
+        return [f"{key}={value}"]
+    return [f"{name}=[{','.join(names)}]" for name, names in resolved.items()]
+
+
+def resolve_names(command: Command, key: str, value: str) -> dict[str, list[str]]:
+    """Return the names that a text of a config group means, by the option that takes them: sets of datasets spelt out.
+
+    Raises:
+        InputError: on an unknown name.
+    """
     from ..scoring.catalog import SET_NAMES, choices_of, expand_sets
 
     options = command.options
@@ -260,7 +406,8 @@ def _read_names(command: Command, key: str, value: str, *, is_sweep: bool) -> li
     sets = SET_NAMES if key == "dataset" and options.takes_sets else ()
     choices = [*known_names, *models, *sets, *(["all"] if key == options.takes_all else [])]
     if value == "all" and "all" in choices:
-        return [f"{key}=[{','.join(known_names)}]"]
+        return {key: known_names}
+
     names = re.findall(r"[^\[\],\s'\"]+", value)
     if not names:
         raise InputError(f"{key}= is empty; known: {', '.join(choices)}")
@@ -269,15 +416,17 @@ def _read_names(command: Command, key: str, value: str, *, is_sweep: bool) -> li
             raise unknown(key, name, choices)
     if not set(names).isdisjoint(sets):
         names, optional = expand_sets(names)
-        return [f"{key}=[{','.join(names)}]", f"optional_datasets=[{','.join(optional)}]"]
-    if not (named_models := [name for name in names if name in models]):
-        is_list = len(names) > 1 and value[0] != "[" and not is_sweep
-        return [f"{key}=[{value}]" if is_list else f"{key}={value}"]
+        return {key: names, "optional_datasets": optional}
+
+    named_models = [name for name in names if name in models]
+    if not named_models:
+        return {key: names}
+
     datasets = [name for name in names if name not in models]
-    return [
-        f"models=[{','.join(named_models)}]",
-        *([f"{key}=[{','.join(datasets)}]"] if datasets else []),
-    ]
+    resolved = {"models": named_models}
+    if datasets:
+        resolved[key] = datasets
+    return resolved
 
 
 def _quoted_value(option: Option, value: str) -> str:

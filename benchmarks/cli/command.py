@@ -19,20 +19,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What a command leaves to the program that started it.
+
+    Attributes:
+        status: the exit status.
+        objective: the headline value, which a sweep may optimise; None where there is none.
+    """
+
+    status: int = 0
+    objective: float | None = None
+
+
+@dataclass(frozen=True)
 class Command:
     """One command.
 
     Attributes:
         name: as it is typed, of one or two words.
         options_path: the module, relative to this package or of another one, and the class of its options.
-        task: takes the command and its options, shows what the command returns, and returns an exit status.
+        task: takes the command and its options, shows what the command returns, and returns an exit status or an outcome.
         summary: a line for the overview.
         group: the heading of the overview below which it stands.
     """
 
     name: str
     options_path: str
-    task: Callable[[Command, Any], int | None]
+    task: Callable[[Command, Any], Outcome | int | None]
     summary: str
     group: str
 
@@ -57,8 +70,8 @@ class Command:
         """List the options that are typed; keys of the schema alone are left out."""
         return [option for option in self.options.declared() if option.help]
 
-    def run(self, composed: Composed) -> int:
-        """Make the command's options of a composed configuration, run its task, and return the exit status.
+    def run(self, composed: Composed) -> Outcome:
+        """Make the command's options of a composed configuration, run its task, and return its outcome.
 
         Raises:
             InputError: on whatever of the user's cannot be used.
@@ -68,7 +81,8 @@ class Command:
         apply_environment(composed)
         options = self.options.read(composed)
         _ask_downloads(options.needed_metrics())
-        return self.task(self, options) or 0
+        outcome = self.task(self, options)
+        return outcome if isinstance(outcome, Outcome) else Outcome(outcome or 0)
 
 
 def _ask_downloads(metrics: Iterable[Metric]) -> None:

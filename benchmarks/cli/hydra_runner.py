@@ -1,121 +1,240 @@
-"""Hydra at the edge: the schema and defaults of a command, composition, and its errors as one line.
+"""Hydra at the edge: a command as Hydra's program and its launchers run it, and Hydra's errors as one line.
 
-Hydra composes and checks what is typed; the command makes its options of that and runs its task.
+Hydra composes and checks what is typed, makes the run's folder and starts the jobs of a sweep; the command makes its
+options of the composed configuration and runs its task.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, get_args, get_origin
+import traceback
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
 
 import hydra
-from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException, MissingConfigException
+from hydra.experimental.callback import Callback
 from hydra.types import RunMode
-from omegaconf import (
-    AnyNode,
-    BooleanNode,
-    DictConfig,
-    FloatNode,
-    IntegerNode,
-    ListConfig,
-    OmegaConf,
-    StringNode,
-    open_dict,
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import (
+    InterpolationKeyError,
+    InterpolationResolutionError,
+    OmegaConfBaseException,
 )
-from omegaconf.errors import OmegaConfBaseException
 
-from ...conf import own_files, shipped_names
+from ...conf import CONFIG_DIR
 from ...datasets.errors import InputError, unknown
-from ..options.declaration import Composed, Option
-from ..scoring.catalog import choices_of, dataset_names, read_config, usual_protocol
-from .command import Command
+from ...metrics.progress import draw_no_bars
+from ...metrics.spec_text import split_at_commas
+from ..options.declaration import Composed
+from ..runs.output_folder import RUN_FILE
+from ..scoring.catalog import choices_of
+from .command import Command, Outcome
+from .hydra_config import HYDRA_FILES, QUIET, register
 from .registry import find_command
-from .tasks import JOB_FOLDER
-from .terminal import show_text
+from .terminal import hide_log, show_log, show_text
 
-_NODES: dict[Any, Callable[..., Any]] = {
-    str: StringNode,
-    int: IntegerNode,
-    float: FloatNode,
-    bool: BooleanNode,
-}
+logger = logging.getLogger(__name__)
+
 #: Exceptions of Hydra and OmegaConf on overrides that cannot be composed.
 COMPOSITION_ERRORS = (HydraException, OmegaConfBaseException, ValueError, KeyError)
+#: The packages that bring launchers and sweepers which Hydra's own documentation names.
+_PLUGINS = {
+    "joblib": "captau[sweeps]",
+    "submitit_local": "captau[sweeps]",
+    "submitit_slurm": "captau[sweeps]",
+    "ray": "hydra-ray-launcher",
+    "rq": "hydra-rq-launcher",
+    "optuna": "hydra-optuna-sweeper",
+    "ax": "hydra-ax-sweeper",
+    "nevergrad": "hydra-nevergrad-sweeper",
+}
 
 
-def _node_of(option: Option) -> Any:
-    """Return an OmegaConf node that checks values of an option and has its default."""
-    origin = get_origin(option.type)
-    arguments = get_args(option.type)
-    if origin is list:
-        return ListConfig(option.default, element_type=arguments[0])
-    if origin is dict:
-        return DictConfig(option.default, key_type=arguments[0], element_type=arguments[1])
-
-    # A plain list becomes OmegaConf's own.
-    if option.type is Any and isinstance(option.default, list):
-        return option.default
-    if option.type is Any:
-        return AnyNode(option.default)
-
-    (kind,) = {*(arguments or (option.type,))} - {type(None)}
-    return _NODES[kind](option.default, is_optional=type(None) in arguments)
+class FailedJobError(Exception):
+    """A job of a sweep failed; the message names it and says why."""
 
 
-def configuration_of(command: Command) -> DictConfig:
-    """Return the primary configuration of a command: its schema with defaults, its groups, and Hydra's own."""
-    groups: list[Any] = []
-    tree: dict[str, Any] = {}
-    for option in command.options.declared():
-        if option.config_group:
-            groups.append({f"/{option.config_group}": option.default})
-            if option.config_group == "rater":
-                tree["rater"] = DictConfig({}, key_type=str, element_type=Any)
-            continue
+@dataclass
+class Job:
+    """The work of a command, which Hydra calls with each composed configuration, and launchers pickle.
 
-        branch = tree
-        *parents, name = option.key.split(".")
-        for parent in parents:
-            branch = branch.setdefault(parent, {})
-        branch[name] = _node_of(option)
+    Attributes:
+        command_name: the name of the command.
+        process: the number of the process that started the sweep.
+        outcome: what the command returned, outside of sweeps.
+        error: what it raised, outside of sweeps; Hydra would print a line of its own about it.
+        failures: a line for each job of a sweep that failed in this process.
+    """
 
-    tree["hydra"] = {
-        "output_subdir": None,
-        "run": {"dir": "."},
-        "sweep": {"dir": "results/runs/${now:%Y%m%d-%H%M%S}-multirun", "subdir": "."},
-        "job": {"name": "captau"},
-        "help": {"app_name": f"captau {command.name}"},
-    }
-    quiet = [{f"override /hydra/{name}": "none"} for name in ("job_logging", "hydra_logging")]
-    return OmegaConf.create({"defaults": ["_self_", *groups, *quiet], **tree})
+    command_name: str
+    process: int = field(default_factory=os.getpid)
+    outcome: Outcome = field(default_factory=Outcome)
+    error: Exception | None = None
+    failures: list[str] = field(default_factory=list[str])
+
+    def __call__(self, config: DictConfig) -> float | None:
+        """Run the command, and return its headline value, which sweepers optimise.
+
+        Raises:
+            FailedJobError: where a job of a sweep fails.
+        """
+        _show_chosen_log()
+        if os.getpid() != self.process:
+            # Processes of a launcher share a terminal: they draw nothing there and ask nothing.
+            draw_no_bars()
+            sys.stdin = None
+        if HydraConfig.get().mode == RunMode.MULTIRUN:
+            return self._run_in_sweep(config)
+        try:
+            self.outcome = self._run(config)
+        except Exception as error:
+            self.error = error
+        return self.outcome.objective
+
+    def _run(self, config: DictConfig) -> Outcome:
+        command = find_command(self.command_name)
+        composed = composed_of(command, config)
+        # What a command sets for its child processes is not for the next job of a sweep.
+        variables = dict(os.environ)
+        try:
+            return command.run(composed)
+        finally:
+            if HydraConfig.get().mode == RunMode.MULTIRUN:
+                os.environ.clear()
+                os.environ.update(variables)
+
+    def _run_in_sweep(self, config: DictConfig) -> float | None:
+        cause: Exception | None = None
+        try:
+            outcome = self._run(config)
+            if not outcome.status:
+                return outcome.objective
+            reason = f"the exit status is {outcome.status}"
+        except InputError as error:
+            reason = str(error)
+            cause = error
+        except Exception as error:
+            # A fault of captau's: its place would be lost on the way to the process of the sweep.
+            traceback.print_exc()
+            reason = f"{type(error).__name__}: {error}"
+            cause = error
+
+        hydra_config = HydraConfig.get()
+        name = _name_job(Path(hydra_config.runtime.output_dir), hydra_config.overrides.task)
+        line = f"{name} failed: {' '.join(reason.split())}"
+        if os.getpid() == self.process:
+            self.failures.append(line)
+        else:
+            show_text(f"captau: {line}", sys.stderr)
+        raise FailedJobError(line) from cause
 
 
-def register(command: Command) -> None:
-    """Make a command known to Hydra as `command/NAME`."""
-    store = ConfigStore.instance().store
-    store(command.slug, configuration_of(command), group="command", package="_global_")
-    # Hydra reads captau's own files by itself.
-    takes_datasets = any(option.config_group == "dataset" for option in command.declared())
-    if takes_datasets:
-        for dataset in sorted({*dataset_names()} - shipped_names("dataset")):
-            node = {"protocol": usual_protocol(dataset)}
-            store(dataset, node, group="dataset", package=f"datasets.{dataset}")
-
-    for group_name, package in (("protocol", "protocol"), ("paper", "papers.{}")):
-        for name in own_files(group_name):
-            named = {"name": name} if group_name == "protocol" else {}
-            node = {**named, **read_config(group_name, name)}
-            store(name, node, group=group_name, package=package.format(name))
+def _name_job(folder: Path, overrides: Sequence[str]) -> str:
+    """Return a job's name for people: its folder and its overrides."""
+    here = Path.cwd()
+    shown = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    words = [word for word in overrides if not word.startswith("output_dir=")]
+    return f"job {shown} ({' '.join(words)})"
 
 
-def composed_of(config: DictConfig) -> Composed:
-    """Return a composed configuration as plain data, with the keys that were typed.
+def _name_unfinished_jobs(sweep_folder: Path) -> list[str]:
+    """Return the names of a sweep's jobs that began and wrote no run, as where their process was killed."""
+    names: list[str] = []
+    for file in sorted(sweep_folder.glob(f"**/{HYDRA_FILES}/overrides.yaml")):
+        folder = file.parent.parent
+        if not (folder / RUN_FILE).is_file():
+            overrides = [str(word) for word in OmegaConf.load(file)]
+            names.append(_name_job(folder.absolute(), overrides))
+    return names
+
+
+def _show_chosen_log() -> None:
+    """Leave the log to Hydra where `hydra/job_logging=` says how it is printed; `hydra.verbose=` prints everybody's."""
+    hydra_config = HydraConfig.get()
+    if hydra_config.runtime.choices["hydra/job_logging"] == QUIET:
+        show_log(of_all=bool(hydra_config.verbose))
+    else:
+        hide_log()
+
+
+class FolderCallback(Callback):
+    """Hydra's callback that knows which folders it makes, and says where a sweep writes.
+
+    Attributes:
+        made: the folders that a run's folder needs and that were not there before.
+        sweeps: the folder of the sweep that began; empty outside of sweeps.
+    """
+
+    made: ClassVar[list[Path]] = []
+    sweeps: ClassVar[list[Path]] = []
+
+    def on_run_start(self, config: DictConfig, **_: Any) -> None:
+        """Remember which folders of a run are new."""
+        try:
+            folder = Path(config.hydra.run.dir).absolute()
+        except OmegaConfBaseException:
+            # Hydra meets the same error next, and raises it.
+            return
+        self.made[:] = [path for path in (folder, *folder.parents) if not path.exists()]
+
+    def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
+        """Log the sweep's folder."""
+        if config.hydra.verbose:
+            show_log(of_all=True)
+        self.sweeps[:] = [Path(config.hydra.sweep.dir)]
+        logger.info("the jobs of the sweep write to %s", config.hydra.sweep.dir)
+
+    def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
+        """Print how the runs of a sweep are joined."""
+        folder = config.hydra.sweep.dir
+        show_text(f"\nwritten to {folder}: captau table 'run={folder}/*' joins the runs")
+
+
+@contextlib.contextmanager
+def _empty_folders_removed() -> Generator[None]:
+    """Remove the folders that Hydra made for a run which then wrote nothing into them."""
+    FolderCallback.made.clear()
+    FolderCallback.sweeps.clear()
+    try:
+        yield
+    finally:
+        if made := list(FolderCallback.made):
+            _remove_if_unused(made)
+
+
+def _remove_if_unused(folders: Sequence[Path]) -> None:
+    """Remove new folders, the innermost first, if Hydra's own files are all that is in them."""
+    run_folder = folders[0]
+    contents = list(run_folder.glob("*"))
+    hydra_names = {"config.yaml", "hydra.yaml", "overrides.yaml"}
+    for path in contents:
+        if not path.is_dir() or {file.name for file in path.iterdir()} != hydra_names:
+            return
+
+    for path in contents:
+        for file in path.iterdir():
+            file.unlink()
+        path.rmdir()
+
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:
+            # Another run is in it by now.
+            return
+
+
+def composed_of(command: Command, config: DictConfig) -> Composed:
+    """Return a composed configuration as plain data, with the keys that were typed and the run's folder.
 
     Raises:
         InputError: on the first option that is needed and missing.
@@ -123,8 +242,7 @@ def composed_of(config: DictConfig) -> Composed:
     try:
         OmegaConf.resolve(config)
     except OmegaConfBaseException as error:
-        reason = str(error).splitlines()[0].rpartition("interpolation: ")[2].replace('"', "")
-        raise InputError(f"{reason}; write the value itself") from error
+        raise _explain_interpolation(error) from error
 
     missing = sorted(OmegaConf.missing_keys(config))
     if missing:
@@ -132,119 +250,190 @@ def composed_of(config: DictConfig) -> Composed:
 
     plain: Any = OmegaConf.to_container(config)
     plain.pop("hydra", None)
-    words = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
-    return Composed(plain, frozenset(word.partition("=")[0].lstrip("+") for word in words))
+    _check_complete(command, plain)
+    _split_lists(command, plain)
+    if not HydraConfig.initialized():
+        return Composed(plain)
+
+    words = HydraConfig.get().overrides.task
+    typed = frozenset(word.partition("=")[0].lstrip("+") for word in words)
+    composed = Composed(plain, typed)
+    folder = _run_folder(command, composed)
+    return Composed(plain, typed, {} if folder is None else {"output_dir": folder})
 
 
-def run_composed(name: str, config: DictConfig) -> int:
-    """Run a command on its composed configuration, and return its exit status.
-
-    Raises:
-        InputError: on whatever of the user's cannot be used.
-    """
+def _run_folder(command: Command, composed: Composed) -> Path | None:
+    """Return the folder that Hydra made for a run; None for a command that writes no run."""
     hydra_config = HydraConfig.get()
-    is_job = hydra_config.mode == RunMode.MULTIRUN
-    token = JOB_FOLDER.set(hydra_config.runtime.output_dir if is_job else None)
-    try:
-        return find_command(name).run(composed_of(config))
-    finally:
-        JOB_FOLDER.reset(token)
+    runtime = hydra_config.runtime
+    if OmegaConf.is_missing(runtime, "output_dir"):
+        return None
+
+    if hydra_config.mode == RunMode.MULTIRUN:
+        has_folder = command.options.has_run_folder(composed)
+    else:
+        # The present folder is what commands get that write no run.
+        has_folder = runtime.output_dir != runtime.cwd
+    if not has_folder:
+        return None
+
+    folder = Path(runtime.output_dir)
+    here = Path.cwd()
+    # Under hydra.job.chdir=true the present folder is the run's.
+    is_below = folder.is_relative_to(here) and folder != here
+    return folder.relative_to(here) if is_below else folder
 
 
-def _compose(command: Command, words: Sequence[str]) -> DictConfig:
-    """Compose overrides once, where Hydra's own program would do so twice, to see whether it is a sweep.
+def _check_complete(command: Command, plain: Mapping[str, Any]) -> None:
+    """Check that no option was removed by `~key`, which a command cannot do without.
 
     Raises:
-        InputError: on overrides that cannot be composed.
+        InputError: where one was.
     """
-    try:
-        with hydra.initialize_config_module("captau.conf", job_name="captau", version_base="1.3"):
-            config = hydra.compose(f"command/{command.slug}", list(words), return_hydra_config=True)
-            HydraConfig.instance().set_config(config)
-    except COMPOSITION_ERRORS as error:
-        raise explain(error, command) from error
-    with open_dict(config):
-        del config["hydra"]
-    return config
+    composed = Composed(plain)
+    for option in command.options.declared():
+        key = "datasets" if option.config_group == "dataset" else option.key
+        if option.config_group and option.config_group != "dataset":
+            continue
+        try:
+            composed[key]
+        except (KeyError, TypeError) as error:
+            raise InputError(
+                f"captau {command.name} needs the option {key}=, which is not in the configuration; leave out ~{key}; a "
+                f"primary file of your own begins with 'defaults: [{command.slug}, _self_]'"
+            ) from error
+
+
+def _split_lists(command: Command, plain: dict[str, Any]) -> None:
+    """Make lists of texts such as `bleu_1,cider`, which YAML files may have as the command line does."""
+    for option in command.declared():
+        if option.type is not Any or option.is_literal or option.config_group:
+            continue
+
+        *parents, name = option.key.split(".")
+        branch = plain
+        for parent in parents:
+            branch = branch[parent]
+        value = branch[name]
+        parts = split_at_commas(value) if isinstance(value, str) else None
+        if parts and len(parts) > 1:
+            branch[name] = [part.strip() for part in parts]
 
 
 def run_hydra(command: Command, words: Sequence[str]) -> int:
-    """Run a command, or one of Hydra's flags, as Hydra's own program does, and return the exit status.
+    """Run a command, a sweep of it, or one of Hydra's flags, as Hydra's own program does, and return the exit status.
 
     Raises:
         InputError: on overrides that cannot be composed, and whatever else of the user's cannot be used.
     """
     register(command)
-    if not any(word.startswith("-") for word in words):
-        return run_composed(command.name, _compose(command, words))
+    _check_ranges(words)
+    job = Job(command.name)
+    arguments = list(words)
+    if folder := os.environ.get(CONFIG_DIR):
+        arguments += ["--config-dir", folder]
 
-    failure: Exception | None = None
-    status = 0
+    try:
+        with _empty_folders_removed(), _log_restored(), _argv(arguments):
+            program = hydra.main(
+                version_base="1.3", config_path="pkg://captau.conf", config_name=command.slug
+            )
+            program(job)()
+    except FailedJobError as error:
+        job.failures = job.failures or [str(error)]
+    except COMPOSITION_ERRORS as error:
+        raise explain(error, command) from error
+    except OSError as error:
+        # The job keeps its own errors: this is the folder of the run or the sweep.
+        raise InputError(
+            f"output folder {error.filename} cannot be written ({error.strerror}); set output_dir=DIR"
+        ) from error
+    except Exception as error:
+        if not FolderCallback.sweeps:
+            raise explain(error, command) from error
+        # A launcher's or a sweeper's error, as where a process was killed.
+        first_line = str(error).strip().partition("\n")[0]
+        job.failures.append(f"the sweep stopped: {first_line or type(error).__name__}")
 
-    def task(config: DictConfig) -> None:
-        # Hydra would print a line of its own about an exception; it is raised outside instead.
-        nonlocal failure, status
-        try:
-            status = run_composed(command.name, config)
-        except Exception as error:
-            failure = error
+    if job.error is not None:
+        raise job.error
+    return _report(job)
 
-    # Without this Hydra prints errors itself, over many lines, and exits with 1.
+
+def _report(job: Job) -> int:
+    """Print a line for each job of a sweep that failed, and return the exit status."""
+    lines = list(job.failures)
+    if lines:
+        for folder in FolderCallback.sweeps:
+            for name in _name_unfinished_jobs(folder):
+                if not any(line.startswith(name) for line in lines):
+                    lines.append(f"{name} wrote no run")
+    for line in lines:
+        show_text(f"captau: {line}", sys.stderr)
+    return 1 if lines else job.outcome.status
+
+
+def _check_ranges(words: Sequence[str]) -> None:
+    """Check that ranges of a sweep have values: Hydra would run no job, and call this a success.
+
+    Raises:
+        InputError: where one has none.
+    """
+    parser = OverridesParser.create()
+    for word in words:
+        if "=range(" not in word:
+            continue
+        override = parser.parse_override(word)
+        if override.is_sweep_override() and not any(True for _ in override.sweep_iterator()):
+            raise InputError(f"{word}: the range has no values; give it a start below its stop")
+
+
+@contextlib.contextmanager
+def _log_restored() -> Generator[None]:
+    """Give the root logger its handlers and its level back, which Hydra changes, when the block ends."""
+    root = logging.getLogger()
+    handlers = list(root.handlers)
+    level = root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+
+
+@contextlib.contextmanager
+def _argv(words: Sequence[str]) -> Generator[None]:
+    """Let Hydra's program read words as its command line, and leave its errors to us while the block lasts."""
+    # Without this variable Hydra prints errors itself, over many lines, and exits with 1.
+    full_error = os.environ.get("HYDRA_FULL_ERROR")
     os.environ["HYDRA_FULL_ERROR"] = "1"
     argv = sys.argv
     sys.argv = ["captau", *words]
     try:
-        name = f"command/{command.slug}"
-        hydra.main(version_base="1.3", config_path="pkg://captau.conf", config_name=name)(task)()
-    except COMPOSITION_ERRORS as error:
-        raise explain(error, command) from error
+        yield
     finally:
         sys.argv = argv
+        if full_error is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = full_error
 
-    if failure is not None:
-        raise failure
-    return status
 
-
-def run_multirun(command: Command, overrides: Sequence[str]) -> int:
-    """Run `--multirun`: a run for each combination, each in a folder of its own within the sweep's.
-
-    Raises:
-        InputError: where the sweep cannot begin; faults of jobs are lines on stderr.
-    """
-    from ..runs.output_folder import OutputFolder
-    from ..sweeps.sweep import compose_sweep, count_states, run_sweep
-
-    register(command)
-    output_dirs = [w.partition("=")[2].strip("'") for w in overrides if w.startswith("output_dir=")]
-    hydra_words = [w for w in overrides if w.startswith(("hydra.", "hydra/"))]
-    command_words = [w for w in overrides if not w.startswith(("hydra.", "hydra/", "output_dir="))]
-    with OutputFolder(output_dirs[-1] if output_dirs else None, "multirun") as folder:
-        try:
-            composed = compose_sweep(command.name, command_words, hydra_words, folder.path)
-        except COMPOSITION_ERRORS as error:
-            raise explain(error, command) from error
-        if not composed.sweep.jobs:
-            raise InputError(
-                "the sweep has no runs, as one of its lists or ranges is empty; give it a value"
-            )
-        outcomes = run_sweep(composed, partial(run_composed, command.name))
-
-    sweep = composed.sweep
-    for number, outcome in enumerate(outcomes):
-        if outcome.state != "done":
-            show_text(f"captau: {sweep.name(number)}: {outcome.message}", sys.stderr)
-    show_text(f"\nwritten to {sweep.folder}: {count_states(outcomes)}")
-    return max(outcome.status for outcome in outcomes)
+def _explain_interpolation(error: OmegaConfBaseException) -> InputError:
+    """Return one line for a value that refers to something that is not there."""
+    reason = str(error).splitlines()[0].rpartition("interpolation: ")[2].replace('"', "")
+    return InputError(f"{reason}; write the value itself")
 
 
 def explain(error: Exception, command: Command) -> InputError:
     """Return one line for an error of Hydra or OmegaConf on the overrides."""
     text = str(error)
-    missing = getattr(error, "missing_cfg_file", None)
-    if isinstance(missing, str) and "/" in missing:
-        folder, _, name = missing.strip("/").rpartition("/")
-        return unknown(folder, name, choices_of(folder))
+    if isinstance(error, InterpolationKeyError | InterpolationResolutionError):
+        return _explain_interpolation(error)
+    if isinstance(error, MissingConfigException):
+        return _explain_missing_file(error)
+    if (advice := _advise(text)) is not None:
+        return InputError(f"{text.strip().splitlines()[0].rstrip('.')}; {advice}")
 
     match = (
         re.search(r"Could not override '([^']+)'", text)
@@ -252,7 +441,11 @@ def explain(error: Exception, command: Command) -> InputError:
         or re.search(r"full_key: ([\w.]+)", text)
     )
     if match and ("Could not override" in text or "not in" in text):
-        key = match.group(1).partition("@")[0]
+        key = match.group(1)
+        if "@" in key:
+            return InputError(
+                f"the defaults of captau {command.name} lack {key}; +{key}=NAME adds it"
+            )
         if key.startswith("rater.") and command.name == "train":
             return InputError(
                 f"'{key}' is not an option of this rater; captau train rater=NAME --cfg job shows them"
@@ -261,6 +454,37 @@ def explain(error: Exception, command: Command) -> InputError:
         listed_by = f"captau {command.name} --help all"
         return unknown(f"option of captau {command.name}", key, keys, listed_by=listed_by)
 
+    return _explain_value(error, text)
+
+
+def _explain_missing_file(error: MissingConfigException) -> InputError:
+    """Return one line for a configuration that is not there, or whose plugin is not."""
+    path = (error.missing_cfg_file or "").strip("/")
+    folder, _, name = path.rpartition("/")
+    if not folder:
+        return InputError(
+            f"there is no configuration '{name}'; --config-dir DIR says where it lies"
+        )
+    if folder in ("hydra/launcher", "hydra/sweeper") and name in _PLUGINS:
+        return InputError(f"{folder}={name} needs a plugin: pip install '{_PLUGINS[name]}'")
+    return unknown(folder, name, list(error.options or choices_of(folder)))
+
+
+def _advise(text: str) -> str | None:
+    """Return what to write instead of an override that Hydra refuses; None where its error needs no advice."""
+    if text.startswith("Could not append to config. An item is already"):
+        return "leave out the +"
+    if text.startswith("Could not delete from config"):
+        return "leave out the ~ and what follows it"
+    if text.startswith("Ambiguous value for argument"):
+        return "write [A,B] for a list, or add --multirun for a run of each"
+    if text.startswith("Sweep parameters") and "requires --multirun" in text:
+        return "add --multirun"
+    return None
+
+
+def _explain_value(error: Exception, text: str) -> InputError:
+    """Return one line for a value of another type, or for what else Hydra says in its first line."""
     first_line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
     if type(error).__name__ == "OverrideParseException":
         override = getattr(error, "override", "")

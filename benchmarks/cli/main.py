@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import gc
 import io
-import logging
 import os
 import sys
 import textwrap
@@ -20,7 +19,7 @@ from ...datasets.errors import InputError, one_line
 from .arguments import OWN_FILES, spell_out, split_flags, use_config_dir
 from .command import Command
 from .registry import COMMANDS, packaged_commands, split_command
-from .terminal import show_text
+from .terminal import show_log, show_text
 
 #: The width of a terminal.
 _WIDTH = 80
@@ -37,7 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
         # Imports and captions make a million objects and hardly any cycle of them.
         gc.set_threshold(2_000_000, 20, 100)
         _prepare_streams()
-    _show_log()
+    show_log()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a locale without τ prints "?"
@@ -84,24 +83,6 @@ def _prepare_streams() -> None:
         sys.stdout = io.TextIOWrapper(buffer, sys.stdout.encoding, line_buffering=True)
 
 
-class StderrLines(logging.Handler):
-    """A handler that prints `captau: warning: …`, and information without its level."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print a record to what is standard error now."""
-        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        message = "\n".join(map(one_line, record.getMessage().split("\n")))
-        show_text(f"captau: {level}{message}", sys.stderr)
-
-
-def _show_log() -> None:
-    """Print what captau's modules log from `INFO` upwards, each record once."""
-    logger = logging.getLogger("captau")
-    if not any(isinstance(handler, StderrLines) for handler in logger.handlers):
-        logger.addHandler(StderrLines())
-    logger.setLevel(logging.INFO)
-
-
 def _run(words: list[str]) -> int:
     if words and words[0] in ("-sc", "--shell-completion"):
         from .help import complete
@@ -136,10 +117,8 @@ def _run_command(command: Command, words: list[str]) -> int:
 
         print(help_text(command) if "all" in flags else short_help(command))
         return 0
-    from .hydra_runner import run_hydra, run_multirun
+    from .hydra_runner import run_hydra
 
-    if flags and set(flags) <= {"-m", "--multirun"}:
-        return run_multirun(command, overrides)
     return run_hydra(command, [*overrides, *flags])
 
 
@@ -149,10 +128,16 @@ def _read_own_files(command: Command, words: list[str]) -> list[str]:
         from .own_files import check_config_dir
 
         check_config_dir(Path(folder))
-    if any(word.startswith(("experiment=", "run=")) for word in words):
+    if any(word.startswith("run=") for word in words):
         from .own_files import expand_stored_options
 
-        return expand_stored_options(command, words)
+        words = expand_stored_options(command, words)
+    if folder or any(word.lstrip("+").startswith("experiment") for word in words):
+        from .hydra_config import store_experiment
+        from .own_files import read_experiments
+
+        for name, node in read_experiments(command, words).items():
+            store_experiment(name, node)
     return words
 
 

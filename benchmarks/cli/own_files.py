@@ -9,11 +9,13 @@ options of a command. `docs/own_files.md` shows one of each.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from ...conf import OWN_GROUPS, own_files, shipped_names
 from ...datasets import registry
@@ -32,32 +34,37 @@ from ..scoring.catalog import dataset_names, resolve_metrics, usual_protocol
 from ..scoring.protocol import CHOICES, Protocol
 from ..scoring.score_store import OWN
 from ..statistics.coefficients.coefficient import coefficient_names
-from .arguments import quoted
+from .arguments import (
+    EXPERIMENT,
+    EXPERIMENT_GROUP,
+    quoted,
+    read_protocol_word,
+    resolve_names,
+)
 from .command import Command
 from .registry import COMMANDS
 
 _KEYS = tuple(option.key for option in STORED)
+RUN = "run"
 #: A text that means the same in Hydra's grammar with and without quotes.
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*")
 
 
 def expand_stored_options(command: Command, words: Sequence[str]) -> list[str]:
-    """Return the words of a command with `experiment=` and `run=` replaced by the options that these store.
+    """Return the words of a command with `run=` replaced by the options that the run stored.
 
     Raises:
-        InputError: on an unknown experiment, a folder without a run, or an option that the command lacks.
+        InputError: on a folder without a run, or an option that the command lacks.
     """
     options = {option.key: option for option in command.declared()}
     if not _has_stored(options):
         return list(words)
 
-    typed = [word for word in words if word.partition("=")[0] not in _KEYS]
+    typed = [word for word in words if word.partition("=")[0] != RUN]
     stored: dict[str, str] = {}
     for word in words:
         key, _, value = word.partition("=")
-        if key == "experiment":
-            stored |= _read_experiment(command, options, value)
-        elif key == "run":
+        if key == RUN:
             folders = [str(find_run(f)) for f in split_folders(value)]
             if len(folders) == 1:
                 stored |= _read_run_options(command, options, folders[0], typed)
@@ -67,10 +74,7 @@ def expand_stored_options(command: Command, words: Sequence[str]) -> list[str]:
                 raise InputError(f"{word}: one folder is expected; captau compare takes two")
 
     typed_keys = {word.partition("=")[0] for word in typed}
-    for key in sorted({"java.home", "java.spice"} & stored.keys() - typed_keys):
-        raise InputError(
-            f"{key} of a stored run or experiment names programs to run; if you trust {stored[key]}, type {key}= as well"
-        )
+    _check_programs(stored, typed_keys)
     if "dataset" in typed_keys:
         # Options of a stored file belong to the stored dataset.
         typed_keys.add("file")
@@ -81,6 +85,19 @@ def expand_stored_options(command: Command, words: Sequence[str]) -> list[str]:
         if key not in typed_keys and key.partition(".")[0] not in typed_keys:
             expanded.append(f"{key}={value}")
     return [*expanded, *typed]
+
+
+def _check_programs(stored: Mapping[str, Any], typed_keys: Collection[str]) -> None:
+    """Check that programs to run are typed, and not only stored.
+
+    Raises:
+        InputError: where one is not.
+    """
+    for key in ("java.home", "java.spice"):
+        if key in stored and key not in typed_keys:
+            raise InputError(
+                f"{key} of a stored run or experiment names programs to run; if you trust {stored[key]}, type {key}= as well"
+            )
 
 
 def _has_stored(options: Mapping[str, Option]) -> bool:
@@ -166,37 +183,118 @@ def _look_up(config: Mapping[str, Any], key: str, default: Any) -> Any:
     return value
 
 
-def _read_experiment(command: Command, options: Mapping[str, Option], name: str) -> dict[str, str]:
-    """Return the options of an experiment's file.
+def read_experiments(command: Command, words: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return one's own experiments by name, as Hydra composes them; those that words choose are checked.
 
     Raises:
-        InputError: where there is no such file, or it has an option that the command lacks or a value of another type.
+        InputError: where a chosen experiment is not there, has an option that the command lacks or a value of another
+            type, or names a program to run.
     """
-    files = own_files("experiment")
-    if name not in files:
-        listed_names = ", ".join(files) or "none; --config-dir=DIR says where they lie"
-        raise InputError(f"unknown experiment '{name}'; known: {listed_names}")
+    typed_keys = {word.partition("=")[0] for word in words}
+    chosen: list[str] = []
+    for word in words:
+        key, _, value = word.partition("=")
+        if key.lstrip("+") in (EXPERIMENT, EXPERIMENT_GROUP):
+            chosen += re.findall(r"[\w-]+", re.sub(r"^(choice|glob|sort|shuffle|tag)\(", "", value))
 
-    def walk(fields: YamlFields, prefix: str) -> Iterator[tuple[str, str]]:
-        for field in fields:
-            key = f"{prefix}{field}"
-            value = fields.plain_data(field)
+    files = own_files(EXPERIMENT)
+    has_other_folders = any(key.lstrip("+") == "hydra.searchpath" for key in typed_keys)
+    experiments: dict[str, dict[str, Any]] = {}
+    for name in chosen:
+        if name in files:
+            experiments[name] = _read_experiment(command, files[name], typed_keys)
+        elif not (has_other_folders or name == "null"):
+            listed_names = ", ".join(files) or "none; --config-dir=DIR says where they lie"
+            raise InputError(f"unknown experiment '{name}'; known: {listed_names}")
+
+    # Those that are named only in the defaults of others may be of another command.
+    for name in files.keys() - experiments.keys():
+        with contextlib.suppress(InputError):
+            experiments[name] = _read_experiment(command, files[name], typed_keys)
+    return experiments
+
+
+def _read_experiment(command: Command, path: Path, typed_keys: Collection[str]) -> dict[str, Any]:
+    """Return an experiment's file as Hydra composes it: names of config groups stand among its defaults.
+
+    Raises:
+        InputError: where it has an option that the command lacks, a value of another type, or a program to run.
+    """
+    options = {option.key: option for option in command.declared()}
+    fields = read_yaml_fields(path)
+    defaults: list[Any] = []
+    values: dict[str, Any] = {}
+
+    def walk(fields: YamlFields, prefix: str) -> None:
+        for name in fields:
+            key = f"{prefix}{name}"
+            value = fields.plain_data(name)
+            if not prefix and name in ("defaults", "hydra"):
+                continue
             if isinstance(value, dict) and any(k.startswith(f"{key}.") for k in options):
-                yield from walk(fields.section(field), f"{key}.")
+                walk(fields.section(name), f"{key}.")
                 continue
 
             if key not in options or key in _KEYS:
                 listed_by = f"captau {command.name} --help all"
                 label = f"option of captau {command.name}"
-                raise fields.error(field, str(unknown(label, key, options, listed_by=listed_by)))
-            kinds = get_args(options[key].type) or (options[key].type,)
-            numbers = {bool, int, float} & set(kinds)
-            if numbers and type(value) not in (*kinds, int if float in kinds else bool):
-                expected = " or ".join(sorted(kind.__name__ for kind in numbers))
-                raise fields.error(field, f"{value!r} is not of type {expected}")
-            yield key, _hydra_text(value)
+                raise fields.error(name, str(unknown(label, key, options, listed_by=listed_by)))
+            try:
+                _place_value(command, options[key], value, defaults=defaults, values=values)
+            except InputError as error:
+                raise fields.error(name, str(error)) from error
 
-    return dict(walk(read_yaml_fields(files[name]), ""))
+    walk(fields, "")
+    _check_programs(values, typed_keys)
+    node: dict[str, Any] = {}
+    for key, value in values.items():
+        *parents, name = key.split(".")
+        branch = node
+        for parent in parents:
+            branch = branch.setdefault(parent, {})
+        branch[name] = value
+
+    own_defaults = fields.plain_data("defaults") if "defaults" in fields else []
+    if "hydra" in fields:
+        node["hydra"] = fields.plain_data("hydra")
+    return {"defaults": [*own_defaults, *defaults], **node}
+
+
+def _place_value(
+    command: Command,
+    option: Option,
+    value: Any,
+    *,
+    defaults: list[Any],
+    values: dict[str, Any],
+) -> None:
+    """Put a value of an experiment where Hydra expects it: a name of a config group among the defaults.
+
+    Raises:
+        InputError: on an unknown name or a value of another type.
+    """
+    if option.config_group and not isinstance(value, Mapping):
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        key, _, text = read_protocol_word(f"{option.key}={text}").partition("=")
+        if key != option.key:  # protocol: spearman
+            values[key] = text.split(",")
+            return
+        for name, names in resolve_names(command, key, text).items():
+            if name == key:
+                defaults.append({f"override /{name}": names if len(names) > 1 else names[0]})
+            else:
+                values[name] = names
+        return
+
+    kinds = get_args(option.type) or (option.type,)
+    numbers = {bool, int, float} & set(kinds)
+    is_interpolation = isinstance(value, str) and "${" in value
+    accepted = (*kinds, int if float in kinds else bool)
+    if numbers and not is_interpolation and type(value) not in accepted:
+        expected = " or ".join(sorted(kind.__name__ for kind in numbers))
+        raise InputError(f"{value!r} is not of type {expected}")
+    is_list = get_origin(option.type) is list
+    values[option.key] = value.split(",") if is_list and isinstance(value, str) else value
 
 
 def _hydra_text(value: Any) -> str:
@@ -214,14 +312,14 @@ def _hydra_text(value: Any) -> str:
 
 
 def check_config_dir(folder: Path) -> None:
-    """Check the files of a folder.
+    """Check the files of a folder; groups of the user's own are left to Hydra.
 
     Raises:
-        InputError: on the first file that is no YAML, lies in an unknown folder, has the name of one of captau's, or
-            has a field or value that captau does not know.
+        InputError: on the first file that is no YAML, has the name of one of captau's, or has a field or value that
+            captau does not know; on a folder whose name is nearly that of one of captau's.
     """
     paths = sorted(folder.glob("*/*.yaml"))
-    if not paths:
+    if not paths and not any(folder.rglob("*.yaml")):
         groups = ", ".join(f"{name}/" for name in OWN_GROUPS)
         raise InputError(
             f"--config-dir={folder}: no YAML file in it; they lie in its folders {groups}"
@@ -230,13 +328,17 @@ def check_config_dir(folder: Path) -> None:
         group_name = path.parent.name
         name = path.stem
         if group_name not in OWN_GROUPS:
-            raise InputError(f"{path}: {unknown('folder', group_name, OWN_GROUPS)}")
+            if difflib.get_close_matches(group_name, OWN_GROUPS, n=1, cutoff=0.8):
+                raise InputError(f"{path}: {unknown('folder', group_name, OWN_GROUPS)}")
+            continue
         if not re.fullmatch(r"\w+", name):
             raise InputError(f"{path}: rename it; letters, digits and '_' are expected")
         if name in (registry.names() if group_name == "dataset" else shipped_names(group_name)):
             raise InputError(f"{path}: captau has a {group_name} of this name; rename the file")
 
     for path in paths:
+        if path.parent.name not in OWN_GROUPS:
+            continue
         fields = read_yaml_fields(path)
         if not fields.names:
             raise InputError(

@@ -34,7 +34,7 @@ _GROUPS = {
     ),
     "Papers": (
         ("reproduce", "reproduce:ReproduceOptions", tasks.run_in_folder, "rebuild a paper's tables, and compare them cell by cell"),
-        ("table", "finished_runs:TableOptions", tasks.print_table, "join finished runs, a sweep's runs and published numbers"),
+        ("table", "finished_runs:TableOptions", tasks.print_table, "join finished runs, as of a sweep, and published numbers"),
         ("cite", "finished_runs:CiteOptions", tasks.print_citations, "print two sentences for a paper, an appendix and BibTeX"),
         ("report", "finished_runs:ReportOptions", tasks.write_report, "write a finished run as one HTML page"),
         ("plot", "finished_runs:PlotOptions", tasks.draw_figures, "draw a finished run's figures"),
@@ -100,7 +100,7 @@ def find_command(name: str) -> Command:
 
 #: Words that were commands, and what is typed instead.
 _MOVED = {
-    "gather": "captau table sweep=DIR",
+    "gather": "captau table run='DIR/*'",
     "filter": "captau score keep.run=DIR keep.metric=METRIC keep.above=SCORE",
     "data df": "captau score references=FILE save_df=FILE",
 }

@@ -10,22 +10,18 @@ import gc
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...datasets.errors import InputError
+from .command import Command, Outcome
 from .terminal import escape_lines, show_tables, show_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ..runs.output_folder import OutputFolder
-    from .command import Command
-
-#: The folder of a sweep's job while it runs; a command by itself has none.
-JOB_FOLDER: ContextVar[str | None] = ContextVar("job_folder", default=None)
 
 
 def _show_result(result: Any, folder: Path, *, has_details: bool = True) -> None:
@@ -59,10 +55,10 @@ def _print_or_write(text: str, output: Path | None) -> None:
 
 
 def _open_folder(output_dir: str | Path | None, command: Command) -> OutputFolder:
-    """Open the run's folder; each job of a sweep has its own."""
+    """Open the run's folder."""
     from ..runs.output_folder import OutputFolder
 
-    return OutputFolder(JOB_FOLDER.get() or output_dir, command.name)
+    return OutputFolder(output_dir, command.name)
 
 
 def run_in_folder(
@@ -72,8 +68,8 @@ def run_in_folder(
     work: Callable[..., Any] | None = None,
     by_dataset: bool = False,
     has_figures: bool = False,
-) -> None:
-    """Do a command's work, write its files into the run's folder, and show its tables.
+) -> Outcome:
+    """Do a command's work, write its files into the run's folder, show its tables, and return the headline value.
 
     Args:
         command: the command.
@@ -99,6 +95,8 @@ def run_in_folder(
         if not can_draw():
             show_text(NO_FIGURES)
 
+    return Outcome(objective=getattr(result, "objective", None))
+
 
 #: Tasks of commands that write the results of each dataset, and of those with figures.
 run_by_dataset = partial(run_in_folder, by_dataset=True)
@@ -106,7 +104,7 @@ run_with_figures = partial(run_in_folder, has_figures=True)
 rank_systems = partial(run_in_folder, by_dataset=True, has_figures=True)
 
 
-def compare_metrics(command: Command, options: Any) -> None:
+def compare_metrics(command: Command, options: Any) -> Outcome:
     """Run `captau compare` of metrics, or of two finished runs, of which it writes nothing."""
     from ..commands.bench import run
     from ..options.bench import RunComparisonOptions
@@ -118,17 +116,17 @@ def compare_metrics(command: Command, options: Any) -> None:
             show_tables(comparison.tables)
             print()
         show_text(comparison.summary)
-        return
+        return Outcome()
 
-    run_by_dataset(command, options, work=run)
+    return run_by_dataset(command, options, work=run)
 
 
-def measure_agreement(command: Command, options: Any) -> None:
+def measure_agreement(command: Command, options: Any) -> Outcome:
     """Run `captau agree` of ratings, captions or words, of which words have figures."""
-    run_in_folder(command, options, has_figures=options.kind == "words")
+    return run_in_folder(command, options, has_figures=options.kind == "words")
 
 
-def train_rater(command: Command, options: Any) -> None:
+def train_rater(command: Command, options: Any) -> Outcome:
     """Run `captau train`, whose raters lie in the run's folder while they are trained."""
     from ..commands.train import run
 
@@ -140,9 +138,10 @@ def train_rater(command: Command, options: Any) -> None:
     for spare in training.spare:
         shutil.rmtree(spare, ignore_errors=True)
     _show_result(training, folder.path)
+    return Outcome(objective=training.objective)
 
 
-def score_captions(command: Command, options: Any) -> None:
+def score_captions(command: Command, options: Any) -> Outcome | None:
     """Run `captau score` in one of its variants; `stdout=` prints one file alone."""
     from ..commands.score import run, save_document_frequencies
     from ..options.large import FilterOptions, LargeOptions
@@ -150,23 +149,22 @@ def score_captions(command: Command, options: Any) -> None:
 
     if isinstance(options, LargeOptions):
         _score_large_set(command, options)
-        return
+        return None
 
     if isinstance(options, FilterOptions):
         from ..large.filtering import run as run_filter
 
         filtered = run_filter(options)
         _show_result(filtered, filtered.folder)
-        return
+        return None
 
     if isinstance(options, DocumentFrequencyOptions):
         n_images = save_document_frequencies(options)
         show_text(f"{options.output}: document frequencies of {n_images:,} images")
-        return
+        return None
 
     if options.stdout == "table":
-        run_in_folder(command, options)
-        return
+        return run_in_folder(command, options)
 
     # A pipe needs no folder.
     if options.locations.output_dir is None:
@@ -180,6 +178,7 @@ def score_captions(command: Command, options: Any) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(scores.stream(options.stdout))
     sys.stdout.buffer.flush()
+    return Outcome(objective=getattr(scores, "objective", None))
 
 
 def _score_large_set(command: Command, options: Any) -> None:
@@ -226,9 +225,8 @@ def check_baseline(_: Command, options: Any) -> int:
     return result.status
 
 
-def print_table(_: Command, options: Any) -> int:
-    """Run `captau table`; the status is 1 where a job of a sweep is not done."""
-    from ..options.finished_runs import SweepTableOptions
+def print_table(_: Command, options: Any) -> None:
+    """Run `captau table`."""
     from ..reporting.tables.joined_table import join, written_table
     from ..reporting.tables.table_layouts import LAYOUTS, appendix
     from ..runs.finished_run import read_runs
@@ -236,15 +234,12 @@ def print_table(_: Command, options: Any) -> int:
     # On a terminal a table is drawn; whoever names a style or a file wants its text.
     is_drawn = options.style is None and options.output is None and sys.stdout.isatty()
     style = options.style or "markdown"
-    if isinstance(options, SweepTableOptions):
-        return _print_sweep(options, style, is_drawn=is_drawn)
-
     runs = read_runs(options.runs)
     if not (runs[0].has_correlations or runs[0].has_corpus_scores):
         has_appendix = options.appendix is not None
         text = written_table(runs, options.choices, style, has_appendix=has_appendix)
         _print_or_write(text, options.output)
-        return 0
+        return
 
     table = join(runs, options.choices)
     if is_drawn:
@@ -256,21 +251,6 @@ def print_table(_: Command, options: Any) -> int:
         full_table = join(runs, replace(options.choices, notes="full"))
         is_latex = options.appendix.suffix == ".tex"
         _print_or_write(appendix(full_table, is_latex=is_latex), options.appendix)
-    return 0
-
-
-def _print_sweep(options: Any, style: str, *, is_drawn: bool) -> int:
-    """Print the table of a sweep, and its unfinished jobs; return the exit status."""
-    from ..sweeps.gather import run
-
-    gathered = run(options)
-    if is_drawn:
-        show_tables([gathered.drawn])
-    else:
-        _print_or_write(gathered.render(style), options.output)
-
-    _print_faults([*gathered.unfinished, *gathered.remedy])
-    return 1 if gathered.unfinished else 0
 
 
 def print_citations(_: Command, options: Any) -> None:

@@ -1,7 +1,11 @@
-"""Tables and sentences that commands print, as wide as the terminal is; elsewhere tables are Markdown, sentences lines."""
+"""Tables and sentences that commands print, as wide as the terminal is; elsewhere tables are Markdown, sentences lines.
+
+What captau's modules log is printed as lines on stderr.
+"""
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import textwrap
@@ -9,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
-from ...datasets.errors import escape_controls
+from ...datasets.errors import escape_controls, one_line
 
 if TYPE_CHECKING:
     from ..runs.tables import ResultTable
@@ -61,3 +65,35 @@ def _say_notes_once(tables: Sequence[ResultTable]) -> list[ResultTable]:
 def escape_lines(text: str) -> str:
     """Return a text in which names of the user's data cannot steer a terminal."""
     return "\n".join(map(escape_controls, text.split("\n")))
+
+
+class StderrLines(logging.Handler):
+    """A handler that prints `captau: warning: …`, and information without its level."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record to what is standard error now."""
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        message = "\n".join(map(one_line, record.getMessage().split("\n")))
+        show_text(f"captau: {level}{message}", sys.stderr)
+
+
+def show_log(*, of_all: bool = False) -> None:
+    """Print what captau's modules log from `INFO` upwards, each record once.
+
+    Args:
+        of_all: whether to print what other packages log as well, at the levels that are set for them.
+    """
+    logger = logging.getLogger("captau")
+    hide_log()
+    shown = logging.getLogger() if of_all else logger
+    shown.addHandler(StderrLines())
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.INFO)
+
+
+def hide_log() -> None:
+    """Print no more of what is logged."""
+    for logger in (logging.getLogger("captau"), logging.getLogger()):
+        for handler in list(logger.handlers):
+            if isinstance(handler, StderrLines):
+                logger.removeHandler(handler)

@@ -219,7 +219,25 @@ def _join(
     record = _record(options, benched, left_out, store) | clock.record()
     if unfinished:
         record["unfinished"] = unfinished
-    return Results(frames, record, tables, other_files={"table.csv": tables_as_csv(tables)})
+    return Results(
+        frames,
+        record,
+        tables,
+        other_files={"table.csv": tables_as_csv(tables)},
+        objective=_find_objective(options, measured, overview),
+    )
+
+
+def _find_objective(
+    options: BenchOptions,
+    measured: Sequence[MeasuredDataset],
+    overview: DatasetsOverview | None,
+) -> float | None:
+    """Return the headline of the first metric: its mean over the datasets, or its coefficient on the only one."""
+    metric = options.metrics[0].spec
+    if overview is not None:
+        return overview.joint.values.get(metric)
+    return measured[0].headline_value(metric) if len(measured) == 1 else None
 
 
 def _record(

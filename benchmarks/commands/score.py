@@ -86,7 +86,15 @@ class ScoreResults(Results):
         files = {"corpus.json": to_json(scores.corpus)}
         if scores.kept_captions is not None:
             files["kept.json"] = to_json(scores.kept_captions)
-        return cls(frames=frames, run=run, tables=tables, other_files=files, caption_scores=scores)
+        first_score = next(iter(scores.corpus_rows["score"]), None)
+        return cls(
+            frames=frames,
+            run=run,
+            tables=tables,
+            other_files=files,
+            objective=None if first_score is None else float(first_score),
+            caption_scores=scores,
+        )
 
     @property
     def corpus(self) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,25 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
 
     record = _record(options, jobs, corpora, trainings.cards) | clock.record()
     summary = _usage(options, jobs, folder) if options.keep else ""
-    return TrainResults(frames, record, tables, summary=summary, spare=trainings.spare)
+    return TrainResults(
+        frames,
+        record,
+        tables,
+        summary=summary,
+        objective=_average_headlines(measured),
+        spare=trainings.spare,
+    )
+
+
+def _average_headlines(measured: Sequence[MeasuredDataset]) -> float | None:
+    """Return the mean of the raters' headline coefficients; None where nothing was tested."""
+    values: list[float] = []
+    for dataset in measured:
+        for metric in dataset.scored.metrics:
+            value = dataset.headline_value(metric.spec)
+            if isinstance(metric, rater_training.TrainedRater) and value is not None:
+                values.append(value)
+    return fmean(values) if values else None
 
 
 def make_plan(options: TrainOptions) -> TrainingPlan:

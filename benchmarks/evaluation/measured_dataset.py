@@ -177,6 +177,14 @@ class MeasuredDataset:
         quoted = self.caption_set.card.headline
         return find_headline(self.columns, self.protocol.coefficients, quoted)
 
+    def headline_value(self, metric: str) -> float | None:
+        """Return a metric's headline coefficient; None where it was not measured."""
+        dimension, coefficient = self.headline
+        frame = self.correlations
+        is_headline = (frame["dimension"] == dimension) & (frame["coefficient"] == coefficient)
+        values = frame.loc[is_headline & (frame["metric"] == metric), "value"]
+        return float(values.iloc[0]) if len(values) else None
+
     @property
     def n_systems(self) -> int | None:
         """The number of systems, where these are what is correlated; None where captions are."""

@@ -29,8 +29,8 @@ captau bench dataset=flickr8k_expert,thumb --multirun  one run each
 """
     writes: ClassVar[str] = """
 Writes correlations.csv, scores.parquet, table.md, table.tex, table.csv, run.json. In a sweep (--multirun), a job
-that fails leaves the others alone, and the same command again runs the jobs that are not done;
-hydra/launcher=joblib, submitit_local, slurm or ray spreads them (docs/clusters.md).
+that fails leaves the others alone; hydra/launcher=joblib, submitit_local or submitit_slurm spreads them
+(docs/clusters.md).
 """
 
     ceilings: bool = option(
@@ -105,6 +105,11 @@ captau bench.
         takes="A,B",
         check=shared.one_of(TESTS, "test"),
     )
+
+    @classmethod
+    def has_run_folder(cls, composed: Composed) -> bool:
+        """Tell whether the command writes a run into a folder, which a comparison of two finished runs does not."""
+        return composed.get("run") is None
 
     @classmethod
     def read(cls, composed: Composed) -> Any:

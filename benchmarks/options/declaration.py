@@ -284,6 +284,11 @@ class Options:
         return list({o.key: o for o in reversed([*options, *cls.environment])}.values())[::-1]
 
     @classmethod
+    def has_run_folder(cls, composed: Composed) -> bool:
+        """Tell whether the command writes a run into a folder, with these options; `get` reads them."""
+        return False
+
+    @classmethod
     def changed_keys(cls, composed: Composed, keys: Iterable[str]) -> list[str]:
         """Return those of some keys whose values are not the defaults."""
         defaults = {declared.key: declared.default for declared in cls.declared()}

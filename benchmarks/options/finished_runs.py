@@ -13,7 +13,7 @@ from ...datasets.errors import InputError, unknown
 from ..reporting.tables.table_choices import TableChoices
 from ..runs.output_folder import find_run
 from . import shared
-from .declaration import Composed, Options, dataclass_part, option, part, path_of
+from .declaration import Options, dataclass_part, option, part
 from .studies import CurveOptions
 
 #: The formats of `captau table`, and how it prints intervals.
@@ -41,27 +41,6 @@ def _names_of(value: Any, key: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepTableOptions(Options):
-    """Options of `captau table` of a sweep; `TableOptions` are those of finished runs."""
-
-    headings: ClassVar[Mapping[str, str]] = {"sweep": "Options of sweeps (docs/clusters.md)"}
-
-    style: str | None = part(lambda composed: composed["style"], default=None)
-    output: Path | None = part(lambda composed: path_of(composed["output"]), default=None)
-    sweep: Path = option(
-        None,
-        "a sweep's folder, whose jobs are joined in one table; a job that is not done has a line "
-        "on stderr, and the exit status is then 1",
-        takes="DIR",
-    )
-    rerun: bool = option(
-        False,
-        "true first runs a sweep's unfinished jobs; these are jobs that failed, were killed or "
-        "never began",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class TableOptions(Options):
     """Options of `captau table` of finished runs."""
 
@@ -74,10 +53,9 @@ captau table run=mine published=all                    everybody's numbers and m
 captau table run=mine,older intervals=plusminus
 captau table run=mine rows=cider,rouge_1,ceilings names={cider:CIDEr-D} sort=tau_c
 captau table run=mine style=latex output=table.tex appendix=appendix.tex
-captau table sweep=sweep rerun=true                    run a sweep's failed jobs again, and join all
+captau table 'run=sweep/*'                             the runs of a sweep
 """
     notes: ClassVar[str] = "Nothing is scored, and no dataset is read. See docs/tables.md."
-    variants: ClassVar[tuple[type[Options], ...]] = (SweepTableOptions,)
 
     runs: tuple[Path, ...] = shared.runs_option(f"{_RUNS}one {_STUDIES}")
     style: str | None = option(
@@ -164,20 +142,6 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
         for paper in self.choices.published:
             if paper not in group("paper"):
                 raise unknown("paper", paper, [*group("paper"), "all"])
-
-    @classmethod
-    def read(cls, composed: Composed) -> Any:
-        """Make the options of a composed configuration: `SweepTableOptions` where a sweep is named.
-
-        Raises:
-            InputError: where a value makes no sense, or options do not go together.
-        """
-        if composed["sweep"] is None:
-            if composed["rerun"]:
-                raise InputError("rerun=true needs a sweep: sweep=DIR")
-            return super().read(composed)
-        cls.allow_only(composed, ("sweep", "rerun", "style", "output"), beside="sweep")
-        return SweepTableOptions.read(composed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,7 +101,7 @@ class LargeOptions(Options):
         lambda composed: _paths(composed["references"]) if composed["references"] else ()
     )
     metrics: tuple[Metric, ...] = shared.metrics_part()
-    output: str = part(lambda composed: composed["output_dir"] or "")
+    output: str = part(lambda composed: str(composed["output_dir"] or ""))
     images: Path | None = part(lambda composed: path_of(composed["images"]), default=None)
     trust: str | None = part(lambda composed: composed["trust"], default=None)
     configuration: Mapping[str, Any] = shared.configuration_part()

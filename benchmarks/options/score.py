@@ -16,6 +16,7 @@ from ...datasets.paths import expand_home
 from ...datasets.reading.json_files import STDIN
 from ...datasets.reading.packed_files import without_packing
 from ...datasets.reading.table import Columns
+from ...datasets.shards.shard_files import is_url
 from ...metrics.base import Metric
 from ...metrics.text.tokens.ptb import Tokenize
 from ..scoring.catalog import resolve_metrics
@@ -405,6 +406,14 @@ examples.csv, table.md, table.tex and run.json.
             raise InputError("stdout=kept.json needs keep.metric=METRIC and keep.above=SCORE")
         if sum(file.path == STDIN for file in (*self.candidates, *self.references)) > 1:
             raise InputError("standard input can be read only once; name a file for the others")
+
+    @classmethod
+    def has_run_folder(cls, composed: Composed) -> bool:
+        """Tell whether the command writes a run into a folder; what goes to a pipe or an object store does not."""
+        output_dir = composed.get("output_dir")
+        if output_dir is not None:
+            return not is_url(str(output_dir))
+        return composed.get("stdout") == "table" and composed.get("save_df") is None
 
     @classmethod
     def read(cls, composed: Composed) -> Any:

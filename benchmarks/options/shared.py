@@ -19,7 +19,7 @@ from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
 from ...metrics.registry import recipe_of
 from ...metrics.text.java import java_program
-from ..runs.output_folder import find_run
+from ..runs.output_folder import find_runs
 from ..scoring.catalog import leave_out_absent, resolve_metrics, usual_protocol
 from ..scoring.protocol import CHOICES, Choice, Protocol
 from ..scoring.score_store import OWN, Locations
@@ -91,7 +91,7 @@ def _folders_of(value: Any, key: str) -> tuple[Path, ...]:
         raise InputError(
             f"{key}= is empty; name the folder of a finished run, or several: {key}=A,B"
         )
-    return tuple(dict.fromkeys(find_run(folder) for folder in folders))
+    return tuple(dict.fromkeys(path for folder in folders for path in find_runs(folder)))
 
 
 def runs_option(text: str, takes: str = "DIR|A,B", default: str = "last") -> Any:
@@ -149,15 +149,16 @@ WEIGHTS_DOWNLOAD = Option(
 PLACES = (DATA_ROOT, OUTPUT_DIR, CACHE_ROOT, CACHE_SCORES, CACHE_USE)
 #: What a command has that reads data and serves it.
 SERVED = (DATA_ROOT, CACHE_ROOT, CACHE_USE)
-#: Options that stand for stored ones, which `cli.own_files` puts in their place.
+#: Options that stand for stored ones: Hydra composes an experiment, and `cli.own_files` puts a run's in their place.
+EXPERIMENT = Option(
+    "experiment",
+    None,
+    "options from experiment/NAME.yaml in --config-dir",
+    takes="NAME",
+    heading=SCORING,
+)
 STORED = (
-    Option(
-        "experiment",
-        None,
-        "options from experiment/NAME.yaml in --config-dir",
-        takes="NAME",
-        heading=SCORING,
-    ),
+    EXPERIMENT,
     Option(
         "run",
         None,
@@ -524,6 +525,11 @@ class ScoringOptions(Options):
 
     locations: Locations = part(locations_of, *PLACES, default_factory=Locations)
     configuration: Mapping[str, Any] = configuration_part()
+
+    @classmethod
+    def has_run_folder(cls, composed: Composed) -> bool:
+        """Tell whether the command writes a run into a folder, with these options."""
+        return True
 
     @classmethod
     def read(cls, composed: Composed) -> Any:

@@ -37,12 +37,13 @@ class Results:
     """Results of a run, which print and draw themselves.
 
     Attributes:
-        frames: the rows by file name, `.csv` or `.parquet`; the file that sweeps gather comes first.
+        frames: the rows by file name, `.csv` or `.parquet`; the main table comes first.
         run: what it takes to recompute them; the content of `run.json`.
         tables: the tables that the command prints, which are also written as Markdown and LaTeX.
         figures: figures as files by name; none without matplotlib.
         other_files: further files by name.
         summary: a closing line, which may be empty.
+        objective: the headline value, which a sweep may optimise; None of a command that has none.
     """
 
     frames: Mapping[str, pd.DataFrame]
@@ -51,6 +52,7 @@ class Results:
     figures: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     other_files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     summary: str = ""
+    objective: float | None = None
 
     @property
     def correlations(self) -> pd.DataFrame:

@@ -112,25 +112,11 @@ class FinishedRun:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """The names of the files that the run wrote, the one that sweeps gather first."""
+        """The names of the files that the run wrote, the main one first."""
         if "files" in self.run:
             return tuple(self.run["files"])
         # A run of captau 0.1.
         return tuple(name for name in UNNAMED_FILES if (self.folder / name).is_file())
-
-    @property
-    def main_table(self) -> str:
-        """The name of the CSV file that sweeps gather.
-
-        Raises:
-            InputError: where the run wrote none.
-        """
-        for name in self.files:
-            if name.endswith(".csv"):
-                return name
-        raise InputError(
-            f"{self.folder} is a run of captau {self.command}, which has no numbers to join"
-        )
 
     @property
     def has_correlations(self) -> bool:

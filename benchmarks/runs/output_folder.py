@@ -20,7 +20,7 @@ from ...datasets.paths import expand_home
 logger = logging.getLogger(__name__)
 
 DEFAULT_FOLDER = Path("results") / "runs"
-#: The files of runs whose run.json does not name them, those that sweeps gather first; captau 0.1 wrote such.
+#: The files of runs whose run.json does not name them, the main one of each command first; captau 0.1 wrote such.
 UNNAMED_FILES = (
     "correlations.csv",
     "agreement.csv",
@@ -148,6 +148,28 @@ def find_run(text: str) -> Path:
     # Said aloud: `last` names another folder after the next run.
     logger.info("run=%s", folders[0])
     return folders[0]
+
+
+def find_runs(text: str) -> list[Path]:
+    """Return the folders of runs that a text names: one, or with `*` and the like those of a sweep, by their numbers.
+
+    Raises:
+        InputError: as `find_run` does, or if nothing that matches holds a finished run.
+    """
+    folder = find_run(text)
+    if not any(sign in text for sign in "*?[") or folder.exists():
+        return [folder]
+
+    anchor = Path(folder.anchor)
+    matches = [path for path in anchor.glob(str(folder.relative_to(anchor))) if path.is_dir()]
+    runs = [path for path in matches if (path / RUN_FILE).is_file()]
+    if not runs:
+        raise InputError(f"run={text}: no folder that matches holds a finished run")
+    if unfinished := sorted(str(path) for path in matches if path not in runs):
+        logger.warning("no finished run is in %s", ", ".join(unfinished))
+
+    # 2 comes before 10.
+    return sorted(runs, key=lambda path: [(len(part), part) for part in path.parts])
 
 
 def list_runs() -> list[Path]:

@@ -58,7 +58,7 @@ from scipy.stats import binomtest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = """benchmarks/cli benchmarks/commands benchmarks/evaluation benchmarks/large benchmarks/options
 benchmarks/regression benchmarks/reporting benchmarks/runs benchmarks/scoring benchmarks/statistics
-benchmarks/sweeps datasets/download datasets/reading datasets/shards datasets/sources metrics/learned
+datasets/download datasets/reading datasets/shards datasets/sources metrics/learned
 metrics/neural metrics/text server/challenge server/collect server/storage server/web"""
 #: Packages with kernels, which Numba does not compile.
 KERNELS = ("benchmarks/statistics", "metrics/text")

@@ -189,7 +189,6 @@ UNKNOWN_HOMES = (
     "score keep.run=~nobody-here/x keep.share=0.5",
     "compare run=x,~nobody-here/x",
     "table run=~nobody-here/x",
-    "table sweep=~nobody-here/x",
     "check baseline=~nobody-here/x",
     "train rater=qe weights.root=~nobody-here/x",
     "data fetch dataset=thumb data.root=~nobody-here/x",
@@ -213,7 +212,7 @@ UNKNOWN_HOMES = (
         (["benhc"], "unknown command 'benhc': did you mean bench?"),
         (["collect", "exprt"], "unknown command 'collect exprt': did you mean collect export"),
         (["data"], "data list"),
-        (["gather", "run=sweep"], "captau gather is now captau table sweep=DIR"),
+        (["gather", "run=sweep"], "captau gather is now captau table run='DIR/*'"),
         (
             ["filter"],
             "captau filter is now captau score keep.run=DIR keep.metric=METRIC keep.above=",
@@ -268,9 +267,15 @@ UNKNOWN_HOMES = (
         (["reproduce"], "the option paper=… is needed: all, or some of caption_quality_2021,"),
         (["reproduce", "paper=clipscore"], "did you mean clipscore_2021"),
         (["bench", "++protocl.k=3"], "unknown option of captau bench '++protocl.k'"),
-        (["bench", "+protocol.k=3"], "unknown option"),
-        (["bench", "~data="], "unknown option"),
-        (["bench", "~data"], "not of the form key=value"),
+        (["bench", "+floors=true"], "An item is already at 'floors'; leave out the +"),
+        (["bench", "~data="], "The value of 'data' is {'root': None} and not"),
+        (["bench", "~statistics.seed"], "captau bench needs the option statistics.seed="),
+        (["bench", "~nothing"], "'nothing' does not exist; leave out the ~"),
+        (["bench", "statistics.seed=1,2"], "write [A,B] for a list, or add --multirun"),
+        (["bench", "statistics.seed=choice(1,2)"], "; add --multirun"),
+        (["bench", "hydra/launcher=rq"], "needs a plugin: pip install 'hydra-rq-launcher'"),
+        (["bench", "protocol@x=usual"], "lack protocol@x; +protocol@x=NAME adds it"),
+        (["bench", "-cn", "nothing"], "there is no configuration 'nothing'; --config-dir DIR"),
         (["bench", "dataset=null"], "unknown dataset 'null'"),
         (["bench", "dataset=[]"], "dataset= is empty; known: caparena"),
         (["bench", "dataset=../protocol/usual"], "unknown dataset '../protocol/usual'"),
@@ -287,7 +292,7 @@ UNKNOWN_HOMES = (
         (["score"], "the option candidates=… is needed"),
         *[
             (arguments.split(), f"the option {arguments.split()[-1]}… is needed")
-            for arguments in ("report run=", "check baseline=", "validate file=", "table sweep=")
+            for arguments in ("report run=", "check baseline=", "validate file=")
         ],
         (["cite", "run="], "run= is empty; name the folder of a finished run"),
         (["score", "candidates=nowhere.json"], "nowhere.json: cannot be read"),
@@ -579,7 +584,7 @@ def test_a_sweep_without_runs_is_an_error(captau, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     status, _, err = captau("bench", "--multirun", "statistics.seed=range(0,0)")
     assert status == 2
-    assert "the sweep has no runs" in err
+    assert "the range has no values" in err
     assert not list(tmp_path.iterdir())
 
 

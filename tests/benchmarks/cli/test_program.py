@@ -14,7 +14,15 @@ import pytest
 
 from captau.benchmarks.cli import command as command_module
 from captau.benchmarks.cli import help as help_module
-from captau.benchmarks.cli import hydra_runner, main, own_files, registry, run_program, tasks
+from captau.benchmarks.cli import (
+    hydra_runner,
+    main,
+    own_files,
+    registry,
+    run_program,
+    tasks,
+    terminal,
+)
 from captau.benchmarks.cli.arguments import split_flags, use_config_dir
 from captau.benchmarks.cli.command import Command
 from captau.benchmarks.cli.registry import COMMANDS, split_command
@@ -71,8 +79,8 @@ def test_what_is_logged_is_a_line(
     level: int, text: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """However often the program shows the log, each record stands there once."""
-    main._show_log()
-    main._show_log()
+    terminal.show_log()
+    terminal.show_log()
     logging.getLogger("captau.made").log(level, text)
     assert capsys.readouterr().err.replace("b\tc", "b\\tc") == said
 
@@ -119,7 +127,7 @@ def test_commands_have_one_word_or_two(words: list[str], name: str, rest: list[s
     (["data"], "captau data needs a second word: data list, data fetch, data import, data verify, data overlap"),
     (["version"], "captau --version prints the version"),
     (["dataset=demo"], "a command comes first: captau bench dataset=demo; captau --help lists the commands"),
-    (["gather", "x"], "captau gather is now captau table sweep=DIR"),
+    (["gather", "x"], "captau gather is now captau table run='DIR/*'"),
     (["filter"], "captau filter is now captau score keep.run=DIR keep.metric=METRIC keep.above=SCORE"),
     (["data", "df"], "captau data df is now captau score references=FILE save_df=FILE"),
     (["collect", "exprt"], "unknown command 'collect exprt': did you mean collect export"),

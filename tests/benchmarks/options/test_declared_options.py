@@ -17,9 +17,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hydra import compose, initialize_config_module
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import open_dict
 
 from captau.benchmarks.cli.arguments import split_flags
-from captau.benchmarks.cli.hydra_runner import _compose, composed_of, register
+from captau.benchmarks.cli.hydra_config import register
+from captau.benchmarks.cli.hydra_runner import composed_of
 from captau.benchmarks.cli.registry import COMMANDS
 from captau.benchmarks.options.check import CheckOptions
 from captau.benchmarks.options.declaration import Declaration, Options, declarations
@@ -48,8 +52,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("CAPTAU_DATA", "CAPTAU_SPICE_JARS"):
         monkeypatch.delenv(name, raising=False)
-    for module in ("shared", "finished_runs"):
-        monkeypatch.setattr(f"captau.benchmarks.options.{module}.find_run", Path)
+    monkeypatch.setattr("captau.benchmarks.options.shared.find_runs", lambda text: [Path(text)])
+    monkeypatch.setattr("captau.benchmarks.options.finished_runs.find_run", Path)
     for name in ("a", "b"):
         Path(name).mkdir()
 
@@ -74,7 +78,12 @@ def read(name: str, typed: str) -> Options:
     command = COMMANDS[name]
     overrides, _ = split_flags(command, typed.split())
     register(command)
-    return command.options.read(composed_of(_compose(command, overrides)))
+    with initialize_config_module("captau.conf", version_base="1.3"):
+        config = compose(command.slug, overrides, return_hydra_config=True)
+    HydraConfig.instance().set_config(config)
+    with open_dict(config):
+        del config["hydra"]
+    return command.options.read(composed_of(command, config))
 
 
 def outcome_of(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -134,8 +143,6 @@ def test_commands_refuse_these_values() -> None:
      "statistics.interval=fisher needs correlations; choose expanded, percentile, bca or none"),
     ("check", "candidates=a.json against=b.json statistics.interval=none", "statistics.interval=none has no test; leave it out"),
     ("data fetch", "", "the option dataset=… is needed: a name, A,B or all; see captau data list"),
-    ("table", "rerun=true", "rerun=true needs a sweep: sweep=DIR"),
-    ("table", "sweep=a rows=cider", "rows= does not go with sweep=; leave one of them out"),
     ("table", "run=a label=a_b{", "label=a_b{: LaTeX takes no blank and none of { } % \\ # in a label"),
     ("table", "run=a output=x.md appendix=x.md", "appendix=x.md: this is the file of output=; name another"),
     ("table", "run=a published=clipscore", "unknown paper 'clipscore'"),

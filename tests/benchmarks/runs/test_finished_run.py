@@ -340,9 +340,7 @@ def make_bench(**record: Any) -> Path:
 
 def test_correlations_and_those_whose_coefficient_the_protocol_names(here: Path) -> None:
     run = read_run(make_bench())
-    assert (run.command, run.files, run.main_table) == (
-        *("bench", ("correlations.csv",), "correlations.csv"),
-    )
+    assert (run.command, run.files) == ("bench", ("correlations.csv",))
     assert (run.has_correlations, run.has_corpus_scores) == (True, False)
     assert run.correlations["metric"].tolist() == ["NA", "NA", "b", "b"]
     assert run.correlations["note"].tolist() == ["", "odd", "", ""]
@@ -419,10 +417,6 @@ def test_files_of_a_run_that_names_none(here: Path) -> None:
     (folder / "run.json").write_text(json.dumps(record))
     run = read_run(folder)
     assert run.files == ("systems.csv", "wins.csv", "table.md")
-    assert run.main_table == "systems.csv"
-    run = read_run(make_run({"table.md": ""}, "cite", folder="b"))
-    with says("b is a run of captau cite, which has no numbers to join"):
-        _ = run.main_table
 
 
 CORPUS = (

@@ -1,0 +1,438 @@
+"""What Hydra documents, done with captau: each usage works as Hydra's does, or is refused in one line.
+
+The usages are those of Hydra 1.3's documentation: its grammar of overrides, its command-line flags, its output folders,
+its config groups and search path, and its sweeps.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+#: A run that takes a moment: a cheap metric, and no intervals.
+CHEAP = ("metrics=rouge_1", "statistics.interval=none", "ceilings=false")
+HYDRA_FILES = ["config.yaml", "hydra.yaml", "overrides.yaml"]
+
+EXPERIMENT = """\
+# @package _global_
+defaults:
+  - /model: big
+  - override /protocol: mean_rating
+
+metrics: rouge_1,rouge_2
+protocol:
+  coefficients: tau_b,spearman
+statistics:
+  interval: none
+  seed: ${model.size}
+"""
+
+SWEPT = """\
+hydra:
+  mode: MULTIRUN
+  sweep: {dir: s}
+  sweeper:
+    params:
+      statistics.seed: 7,8
+"""
+
+
+@pytest.fixture
+def my(tmp_path: Path) -> Path:
+    """Write a folder of one's own files: an experiment, a group of its own and a primary file."""
+    files = {
+        "experiment/quick.yaml": EXPERIMENT,
+        "experiment/swept.yaml": SWEPT,
+        "model/big.yaml": "size: 30\n",
+        "model/small.yaml": "size: 4\n",
+        "my_bench.yaml": "defaults: [bench, _self_]\nmetrics: rouge_l\nstatistics: {interval: none}\n",
+        "lone.yaml": "metrics: rouge_l\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / "my" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tmp_path / "my"
+
+
+def hydra_files(folder: Path, name: str = ".hydra") -> list[str]:
+    return sorted(path.name for path in (folder / name).iterdir())
+
+
+def read_metrics(folder: Path) -> list[str]:
+    return list(dict.fromkeys(pd.read_csv(folder / "correlations.csv")["metric"]))
+
+
+def read_seed(folder: Path) -> int:
+    return json.loads((folder / "run.json").read_text())["config"]["statistics"]["seed"]
+
+
+def test_a_run_has_hydras_files_beside_its_own(captau, tmp_path):
+    assert captau("bench", *CHEAP, "+note=mine", "hydra.verbose=false", "output_dir=run")[0] == 0
+    folder = tmp_path / "run"
+    assert hydra_files(folder) == HYDRA_FILES
+    overrides = yaml.safe_load((folder / ".hydra" / "overrides.yaml").read_text())
+    assert overrides == ['metrics=["rouge_1"]', *CHEAP[1:], "+note=mine", "output_dir='run'"]
+    config = yaml.safe_load((folder / ".hydra" / "config.yaml").read_text())
+    assert (config["metrics"], config["note"], config["datasets"].keys()) == (
+        ["rouge_1"],
+        "mine",
+        {"demo"},
+    )
+    hydra = yaml.safe_load((folder / ".hydra" / "hydra.yaml").read_text())["hydra"]
+    assert hydra["runtime"]["output_dir"] == str(folder)
+    assert hydra["overrides"]["hydra"] == ["hydra.verbose=false", "hydra.mode=RUN"]
+
+
+@pytest.mark.parametrize(
+    ("words", "folder"),
+    [
+        (["hydra.run.dir=there"], "there"),
+        (["hydra.run.dir=of/${hydra.job.name}/${protocol.name}"], "of/captau/usual"),
+        (["output_dir=of/${statistics.seed}"], "of/0"),
+        (["hydra.run.dir=there", "output_dir=elsewhere"], "there"),
+        (["hydra.run.dir=${oc.env:MY_FOLDER}"], "from/env"),
+        (["hydra.job.name=mine", "hydra.run.dir=${hydra.job.name}"], "mine"),
+    ],
+)
+def test_a_run_writes_where_hydra_is_told_to(words, folder, captau, tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_FOLDER", "from/env")
+    status, out, err = captau("bench", *CHEAP, *words)
+    assert status == 0, err
+    assert f"written to {folder}\n" in out
+    assert (tmp_path / folder / "run.json").is_file()
+    assert hydra_files(tmp_path / folder) == HYDRA_FILES
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_folder_of_hydras_files_has_the_name_that_is_typed(captau, tmp_path):
+    assert captau("bench", *CHEAP, "output_dir=a", "hydra.output_subdir=hydra")[0] == 0
+    assert hydra_files(tmp_path / "a", "hydra") == HYDRA_FILES
+    assert captau("bench", *CHEAP, "output_dir=b", "hydra.output_subdir=null")[0] == 0
+    assert (tmp_path / "b" / "run.json").is_file()
+    assert not [path for path in (tmp_path / "b").iterdir() if path.is_dir()]
+
+
+def test_a_job_works_in_its_folder_if_it_is_told_to(captau, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from pathlib import Path\n\n"
+        "def where(items):\n"
+        "    Path('here').touch()\n"
+        "    return [float(len(caption)) for caption in items['caption']]\n"
+    )
+    metric = f"metrics={tmp_path}/mine.py:where"
+    words = (metric, *CHEAP[1:], "cache.use=false", "output_dir=run")
+    assert captau("bench", *words, "hydra.job.chdir=true")[0] == 0
+    assert (tmp_path / "run" / "here").is_file()
+    assert Path.cwd() == tmp_path
+    assert captau("bench", *words)[0] == 0
+    assert (tmp_path / "here").is_file()
+
+
+def test_commands_without_a_run_leave_no_folder(captau, tmp_path):
+    (tmp_path / "c.json").write_text('{"1": "a dog"}')
+    (tmp_path / "r.json").write_text('{"1": ["a dog runs"]}')
+    score = ("score", "candidates=c.json", "references=r.json", "metrics=bleu_1")
+    for words in (
+        ("data", "list"),
+        (*score, "stdout=corpus.json"),
+        ("score", "references=r.json", "save_df=df.json"),
+    ):
+        assert captau(*words)[0] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.json", "df.json", "r.json"]
+    assert captau(*score, "stdout=corpus.json", "output_dir=run")[0] == 0
+    assert hydra_files(tmp_path / "run") == HYDRA_FILES
+
+
+def test_a_run_that_fails_leaves_no_folder_that_it_made(captau, tmp_path):
+    (tmp_path / "kept").mkdir()
+    for folder in ("kept", "new/and/deep", None):
+        words = () if folder is None else (f"output_dir={folder}",)
+        status, _, err = captau("bench", "metrics=nowhere.csv", *words)
+        assert (status, err.count("\n")) == (2, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "parts"),
+    [
+        (["+model.size=3", "--cfg", "job", "-p", "model"], 0, ["size: 3"]),
+        (["++floors=true", "--cfg", "job", "--package", "floors"], 0, ["True"]),
+        (["++fresh.key=[1,2]", "--cfg", "job", "-p", "fresh"], 0, ["key:", "- 1"]),
+        (["+floors=true"], 2, ["An item is already at 'floors'; leave out the +"]),
+        (["~cache.use", "--cfg", "job", "-p", "cache"], 0, ["root: null\nscores: null\n"]),
+        (["~java", "--cfg", "job", "-p", "java"], 1, ["package 'java' not found in config"]),
+        (["~floors"], 2, ["captau bench needs the option floors=", "leave out ~floors"]),
+        (["~dataset"], 2, ["dataset is empty"]),
+        (["+protocol@other=mean_rating", "--cfg", "job", "-p", "other"], 0, ["ratings: mean"]),
+        (["protocol@other=usual"], 2, ["+protocol@other=NAME adds it"]),
+        (["+seeed=1", "+flors=true"], 2, ["unknown option", "did you mean floors"]),
+        (["statistics.seed=1,2"], 2, ["add --multirun for a run of each"]),
+        (["--cfg", "hydra", "-p", "hydra.job"], 0, ["name: captau"]),
+        (["--cfg", "job", "--resolve", "title=x"], 2, ["unknown option of captau bench 'title'"]),
+        (["--cfg", "all", "--multirun"], 2, ["--cfg does not go with --multirun"]),
+        (["--info", "searchpath"], 0, ["captau.conf", "captau://"]),
+        (["--info", "defaults"], 0, ["dataset/demo", "datasets.demo"]),
+        (["-i", "defaults-tree"], 0, ["dataset: demo"]),
+        (["--info", "plugins"], 0, ["BasicLauncher"]),
+        (["--info", "config"], 0, ["replicates: 1000"]),
+        (["--hydra-help"], 0, ["--config-dir,-cd"]),
+        (["--run", *CHEAP, "output_dir=run"], 0, ["written to run"]),
+        (["-r", "hydra.mode=RUN", *CHEAP, "output_dir=run"], 0, ["written to run"]),
+        (["-cp", "elsewhere"], 2, ["--config-dir DIR adds yours"]),
+        (["--experimental-rerun", "job.pickle"], 2, ["run=DIR repeats a finished run"]),
+        (["hydra/sweeper=optuna"], 2, ["pip install 'hydra-optuna-sweeper'"]),
+        (["hydra/sweeper=nope"], 2, ["unknown hydra/sweeper 'nope': known: basic"]),
+        (["hydra/launcher=nope"], 2, ["unknown hydra/launcher 'nope': known: basic"]),
+        (["hydra.nothing=1"], 2, ["hydra.nothing"]),
+        (["hydra.mode=NOTHING"], 2, ["NOTHING"]),
+        (["metrics=${oc.env:MY_METRIC}", *CHEAP[1:], "output_dir=run"], 0, ["ROUGE-2"]),
+        (["statistics.seed=${oc.decode:'7'}", *CHEAP, "output_dir=run"], 0, ["written to run"]),
+    ],
+)  # fmt: skip
+def test_hydras_grammar_and_flags(words, status, parts, captau, monkeypatch):
+    monkeypatch.setenv("MY_METRIC", "rouge_2")
+    returned, out, err = captau("bench", *words)
+    assert returned == status, err
+    assert status == 0 or err.count("\n") == 1, err
+    for part in parts:
+        assert part in (err if status else out)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["experiment=quick", "--config-dir=my"],
+        ["+experiment=quick", "-cd", "my"],
+        ["++experiment=quick", "--config-dir", "my"],
+        ["+experiment=quick", "hydra.searchpath=[file://my]"],
+    ],
+)
+def test_an_experiment_has_defaults_and_groups_of_its_own(words, my, captau, tmp_path):
+    status, _, err = captau("bench", *words, "output_dir=run")
+    assert status == 0, err
+    folder = tmp_path / "run"
+    assert read_metrics(folder)[:2] == ["rouge_1", "rouge_2"]
+    assert read_seed(folder) == 30
+    record = json.loads((folder / "run.json").read_text())
+    protocol = record["protocols"]["demo"]
+    assert (protocol["ratings"], protocol["coefficients"]) == ("mean", ["tau_b", "spearman"])
+
+
+def test_what_is_typed_wins_over_an_experiment(my, captau, tmp_path):
+    words = ("model=small", "protocol=usual", "metrics=rouge_l", "output_dir=run")
+    status, _, err = captau("bench", "experiment=quick", *words, "--config-dir=my")
+    assert status == 0, err
+    assert read_seed(tmp_path / "run") == 4
+    assert read_metrics(tmp_path / "run")[0] == "rouge_l"
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["protocols"]["demo"]["ratings"] == "per_rating"
+
+
+def test_a_primary_file_of_ones_own(my, captau, tmp_path):
+    for flag in (["-cn", "my_bench"], ["--config-name=my_bench.yaml"]):
+        status, _, err = captau("bench", *flag, "--config-dir", my, "output_dir=run")
+        assert status == 0, err
+        assert read_metrics(tmp_path / "run")[0] == "rouge_l"
+    status, _, err = captau("bench", "-cn", "lone", "--config-dir", my)
+    assert status == 2
+    assert "a primary file of your own begins with 'defaults: [bench, _self_]'" in err
+
+
+@pytest.mark.parametrize(
+    ("choice", "log", "line"),
+    [
+        ("none", None, "captau: run="),
+        ("default", "captau.log", ""),
+        ("disabled", None, ""),
+    ],
+)
+def test_logging_is_hydras_if_it_is_asked_for(choice, log, line, captau, tmp_path):
+    """`run=last` is logged; `disabled` turns loggers off for good, so that each choice has a process of its own."""
+    assert captau("bench", *CHEAP)[0] == 0
+    words = ("bench", "run=last", f"hydra/job_logging={choice}", "output_dir=run")
+    code = "from captau.benchmarks.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(line)
+    assert [path.name for path in (tmp_path / "run").glob("*.log")] == ([log] if log else [])
+
+
+def test_verbose_shows_what_everybody_logs(captau, tmp_path):
+    level = logging.getLogger().level
+    status, _, err = captau("bench", "-m", *CHEAP, "hydra.verbose=true", "output_dir=sweep")
+    assert status == 0
+    assert logging.getLogger().level == level
+    assert "Launching 1 jobs locally" in err
+    assert "Launching" not in captau("bench", "-m", *CHEAP, "output_dir=quiet")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "folders"),
+    [
+        (["-m", "metrics=rouge_1,rouge_2", "output_dir=s"], ["s/0", "s/1"]),
+        (["--multirun", "metrics=[rouge_1,rouge_2],[rouge_l]", "output_dir=s"], ["s/0", "s/1"]),
+        (["hydra.mode=MULTIRUN", "metrics=rouge_1,rouge_2", "output_dir=s"], ["s/0", "s/1"]),
+        (["-m", "metrics=rouge_1", "statistics.seed=range(1,4)", "output_dir=s"], ["s/0", "s/1", "s/2"]),
+        (["-m", "metrics=rouge_1", "statistics.seed=choice(5,6)", "output_dir=s"], ["s/0", "s/1"]),
+        (["-m", "metrics=rouge_1", "dataset=glob(dem*)", "output_dir=s"], ["s/0"]),
+        (
+            ["-m", "metrics=rouge_1", "statistics.seed=1,2", "hydra.sweep.dir=s", "hydra.sweep.subdir=seed${statistics.seed}"],
+            ["s/seed1", "s/seed2"],
+        ),
+        (
+            ["-m", "metrics=rouge_1", "statistics.seed=1,2", "output_dir=s", "hydra.sweep.subdir=${hydra.job.override_dirname}",
+             "hydra.job.config.override_dirname.exclude_keys=[output_dir,metrics,statistics.interval,ceilings]"],
+            ["s/statistics.seed=1", "s/statistics.seed=2"],
+        ),
+        (["+experiment=swept", "metrics=rouge_1", "--config-dir=my"], ["s/0", "s/1"]),
+        (["-m", "experiment=quick", "model=big,small", "--config-dir=my", "output_dir=s"], ["s/0", "s/1"]),
+    ],
+)  # fmt: skip
+def test_a_sweep_has_a_folder_for_each_job(words, folders, my, captau, tmp_path):
+    status, out, err = captau("bench", *words, *CHEAP[1:])
+    assert status == 0, err
+    found = sorted(str(path.parent.relative_to(tmp_path)) for path in tmp_path.rglob("run.json"))
+    assert found == folders
+    for folder in folders:
+        assert hydra_files(tmp_path / folder) == HYDRA_FILES
+    assert (tmp_path / "s" / "multirun.yaml").is_file()
+    assert "written to s: captau table 'run=s/*' joins the runs" in out
+
+
+def test_the_runs_of_a_sweep_are_joined(captau, tmp_path):
+    words = ("metrics=rouge_1,rouge_2", "statistics.interval=none", "output_dir=s")
+    assert captau("bench", "-m", *words)[0] == 0
+    status, _, err = captau("table", "run=s/*", "style=csv", "output=joined.csv")
+    assert status == 0, err
+    joined = (tmp_path / "joined.csv").read_text()
+    for folder in ("s/0", "s/1"):
+        frame = pd.read_csv(tmp_path / folder / "correlations.csv")
+        value = frame[frame["coefficient"] == "tau_c"]["value"].iloc[0]
+        assert f",{100 * value:.1f}," in joined
+    (tmp_path / "s" / "2").mkdir()
+    assert "no finished run is in s/2" in captau("table", "run=s/*")[2]
+    status, _, err = captau("table", "run=nothing/*")
+    assert (status, err) == (
+        2,
+        "captau: run=nothing/*: no folder that matches holds a finished run\n",
+    )
+
+
+LAUNCHERS = [
+    "basic",
+    pytest.param("joblib", marks=pytest.mark.cluster),
+    pytest.param("submitit_local", marks=pytest.mark.cluster),
+]
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_job_that_fails_is_named_and_leaves_the_others_alone(launcher, captau, tmp_path):
+    words = (f"hydra/launcher={launcher}", "metrics=rouge_1,nowhere.csv,rouge_2", *CHEAP[1:])
+    status, _, err = captau("bench", "-m", *words, "output_dir=s")
+    assert status == 1
+    (line,) = {line for line in err.splitlines() if line.startswith("captau: job ")}
+    assert line.startswith("captau: job s/1 (metrics=nowhere.csv ")
+    assert line.endswith(") failed: metric nowhere: no file nowhere.csv")
+    assert [(tmp_path / "s" / name / "run.json").is_file() for name in "012"] == [True, False, True]
+    assert captau("bench", *CHEAP, "output_dir=alone")[0] == 0
+    one, other = (tmp_path / name / "correlations.csv" for name in ("s/0", "alone"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS[1:])
+def test_a_job_whose_process_is_killed_is_named(launcher, tmp_path):
+    """The program has a process of its own: joblib keeps its processes, which work in the folder of an earlier test."""
+    (tmp_path / "deadly.py").write_text(
+        "import os, signal\n\ndef score(items):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    code = "from captau.benchmarks.cli.main import main; main()"
+    words = (f"hydra/launcher={launcher}", "metrics=./deadly.py:score", *CHEAP[1:])
+    done = subprocess.run(
+        [sys.executable, "-c", code, "bench", "-m", *words, "output_dir=s"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert any(line.startswith("captau: the sweep stopped: ") for line in lines)
+    assert lines[-1].startswith("captau: job s/0 (metrics=./deadly.py")
+    assert lines[-1].endswith(" wrote no run")
+
+
+def test_a_fault_of_captaus_in_a_job_shows_its_place(captau, tmp_path):
+    (tmp_path / "broken.py").write_text("def score(items):\n    raise ZeroDivisionError('here')\n")
+    words = ("metrics=broken.py:score,rouge_1", *CHEAP[1:], "output_dir=s")
+    status, _, err = captau("bench", "-m", *words)
+    assert status == 1
+    assert "broken.py" in err
+    assert (tmp_path / "s" / "1" / "run.json").is_file()
+
+
+def test_a_job_leaves_no_variable_behind_for_the_next(captau):
+    cache = os.environ["CAPTAU_CACHE"]
+    words = ("metrics=rouge_1", "statistics.seed=1,2", "statistics.interval=none")
+    assert captau("bench", "-m", *words, "cache.root=own", "output_dir=s")[0] == 0
+    assert os.environ["CAPTAU_CACHE"] == cache
+
+
+CALLBACK = """
+from pathlib import Path
+
+from hydra.experimental.callback import Callback
+
+
+class Values(Callback):
+    def on_job_end(self, config, job_return, **_):
+        with Path("values.txt").open("a") as stream:
+            print(job_return.return_value, file=stream)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "column"),
+    [
+        (("bench", *CHEAP), "correlations.csv", "value"),
+        (("bench", "dataset=demo,file", "file.path=f.csv", *CHEAP), "overview.csv", "value"),
+        (("compare", "metrics=rouge_1,rouge_2"), "correlations.csv", "value"),
+        (("score", "candidates=c.json", "references=r.json", "metrics=bleu_1"), "corpus.csv", "score"),
+        (("rank", "metrics=rouge_1", "statistics.interval=none"), None, None),
+    ],
+)  # fmt: skip
+def test_a_command_returns_its_headline_value(words, name, column, captau, tmp_path, monkeypatch):
+    """Sweepers optimise what a job returns; a callback of Hydra's sees the same."""
+    files = {
+        "c.json": '{"1": "a dog", "2": "a cat"}',
+        "r.json": '{"1": ["a dog runs"], "2": ["a cat sits"]}',
+        "f.csv": "image,caption,value,references\na,a dog runs,1,a dog\nb,a cat,3,a cat sits\nc,a bus,2,a bus\n",
+        "my_values.py": CALLBACK,
+    }
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_values", raising=False)
+    callback = "+hydra.callbacks.mine._target_=my_values.Values"
+    status, _, err = captau(*words, callback, "output_dir=run")
+    assert status == 0, err
+    returned = (tmp_path / "values.txt").read_text().strip()
+    if name is None:
+        assert returned == "None"
+        return
+    rows = pd.read_csv(tmp_path / "run" / name)
+    if name == "overview.csv":
+        rows = rows[rows["dataset"] == "mean"]
+    elif name == "correlations.csv":
+        rows = rows[rows["coefficient"] == "tau_c"]
+    assert float(returned) == rows[column].iloc[0]
