@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
+from ...datasets.reading.object_stores import is_url
+from ...datasets.reading.shard_files import kind_of
 from ...datasets.reading.table import Columns
-from ...datasets.shards.shard_files import is_url, kind_of
 from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics
 from . import shared
