@@ -50,8 +50,9 @@ from .score_report import (
     percentile_rows,
     report_scores,
 )
+from .shard_reader import open_shard
 from .stage_runner import StageRunner
-from .tasks import Result, add_finite, check_shards_suffice, describe_file_error, open_shard
+from .tasks import Result, add_finite, check_shards_suffice, describe_file_error
 
 #: How many bins a histogram has.
 BINS = 100

@@ -20,10 +20,9 @@ import math
 import os
 import resource
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, chdir, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, chdir
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,16 +35,9 @@ import pyarrow.parquet as pq
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.reading.kept_rows import copy_kept_rows
-from ...datasets.reading.shard_files import Shard, local_copy, name_of_copy
-from ...datasets.reading.shard_rows import (
-    CorruptError,
-    has_column,
-    join_tables,
-    read_rows,
-    tables_of_rows,
-)
+from ...datasets.reading.shard_files import local_copy, name_of_copy
+from ...datasets.reading.shard_rows import CorruptError, read_rows
 from ...datasets.reading.source_files import sha256
-from ...datasets.reading.tar_samples import IMAGES
 from ...datasets.schema import item_ids
 from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows
@@ -58,116 +50,17 @@ from ...metrics.text.frequency_table import (
     write_table,
 )
 from ...metrics.text.tokens.corpus import Corpus, corpus_key
-from ..scoring.caption_files import read_candidates
 from . import merging
 from .plan import Plan, Task
-from .reference_lookup import ReferenceLookup, build_reference_lookup
+from .reference_lookup import build_reference_lookup
 from .run_folder import read_scores
+from .shard_reader import open_shard
 
 #: What a task returns: what its stage finds out, with its cost; or an `error` for people.
 Result = dict[str, Any]
 
 _COUNTS = pa.schema({"high": pa.uint64(), "low": pa.uint64(), "documents": pa.uint32()})
 _KEYS = pa.schema({"high": pa.uint64(), "low": pa.uint64()})
-
-
-# The rows of a shard.
-
-
-class OpenShard:
-    """The rows of a shard, as metrics take them.
-
-    Attributes:
-        path: the shard's file on this machine.
-    """
-
-    def __init__(self, plan: Plan, shard: Shard, stack: ExitStack) -> None:
-        self._plan = plan
-        self._shard = shard
-        self.path = stack.enter_context(local_copy(shard, Path(plan.work)))
-        self._lookup: ReferenceLookup | None = None
-        self._images: Path | None = None
-        if plan.has_reference_lookup:
-            lookup = ReferenceLookup(plan.file("references", "lookup"))
-            self._lookup = stack.enter_context(lookup)
-        if plan.needs_images and shard.kind == "tar":
-            folder = tempfile.TemporaryDirectory(dir=plan.work)
-            self._images = Path(stack.enter_context(folder))
-
-    def frames(self) -> Iterator[pd.DataFrame]:
-        """Yield the rows, some at a time, with `row`, `image_id`, `caption`, `references` and perhaps `image`.
-
-        Raises:
-            InputError: where a row is wrong; a CorruptError where the file is damaged.
-        """
-        name = self._shard.path
-        for table in self._tables():
-            if self._lookup is not None:
-                table = self._lookup.add_references(table, name)
-            columns = {column: table[column].to_pylist() for column in table.column_names}
-            columns["references"] = [tuple(texts or ()) for texts in columns["references"]]
-            if self._plan.needs_references:
-                _check_references(columns["row"], columns["references"], name)
-            frame = pd.DataFrame(
-                {name: pd.Series(values, dtype=object) for name, values in columns.items()}
-            )
-            yield _add_image_files(self._plan, frame)
-
-    def _tables(self) -> Iterator[pa.Table]:
-        plan, shard = self._plan, self._shard
-        if shard.kind != "json":
-            return read_rows(self.path, shard, plan.columns, plan.rows, self._images)
-        captions = read_candidates(self.path, columns=plan.columns).captions
-        rows = ((image_id, caption, None) for image_id, caption in captions.items())
-        return join_tables(tables_of_rows(rows), shard.path, plan.rows)
-
-    @property
-    def names_systems(self) -> bool:
-        """Whether the shard has a column `system`, which is not read."""
-        return has_column(self.path, self._shard, "system")
-
-
-@contextmanager
-def open_shard(plan: Plan, shard: Shard) -> Iterator[OpenShard]:
-    """Open a shard; a context manager."""
-    with ExitStack() as stack:
-        yield OpenShard(plan, shard, stack)
-
-
-def _check_references(rows: list[int], references: list[tuple[str, ...]], name: str) -> None:
-    for row, texts in zip(rows, references, strict=True):
-        if not texts:
-            raise InputError(
-                f"{name}: row {row}: no references; give references=FILE, or metrics that need none"
-            )
-
-
-def _add_image_files(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the image file of each row, where there is a folder of images.
-
-    Raises:
-        InputError: where an image has no file.
-    """
-    if plan.image_folder is None or "image" in frame.columns:
-        return frame
-    folder = Path(plan.image_folder)
-    files = [_find_image(folder, image_id) for image_id in frame["image_id"]]
-    if None in files:
-        row = frame.iloc[files.index(None)]
-        raise InputError(f"row {row['row']}: image '{row['image_id']}' has no file in {folder}")
-    return frame.assign(image=pd.Series(files, dtype=object))
-
-
-def _find_image(folder: Path, image_id: str) -> str | None:
-    """Return the image file whose name is an id, with or without an ending; None where there is none."""
-    name = Path(image_id).name
-    for path in (folder / name, *(folder / f"{name}.{ending}" for ending in IMAGES)):
-        if path.is_file():
-            return str(path)
-    return None
-
-
-# The stages.
 
 
 def build_references(plan: Plan, task: Task) -> Result:

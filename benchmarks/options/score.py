@@ -289,8 +289,8 @@ captau score keep.run=scored keep.metric=cider keep.share=0.5
 captau score keep.run=scored keep.metric=rouge_l keep.thresholds=curves keep.precision=0.7
 """
     notes: ClassVar[str] = """
-Large sets (docs/large_sets.md): candidates=PATH|A,B are then shards of one set: Parquet, JSON lines (also .gz, .zst),
-WebDataset's tar, here or behind a URL (s3://…). Rows bring their references, or references=PATH|A,B has them by
+Large sets (docs/large_sets.md): candidates=PATH|A,B are then shards of one set: Parquet, JSON lines and CSV (also .gz,
+.zst), WebDataset's tar, here or behind a URL (s3://…). Rows bring their references, or references=PATH|A,B has them by
 image_id, in shards or a file as below. A folder, a glob, a URL or a tar file is a large set, and so is whatever goes
 with engine=.
 """
