@@ -54,9 +54,9 @@ def open_database(folder: Path, threads: int) -> Generator[DuckDBPyConnection]:
 
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        settings = {
+        settings: dict[str, Any] = {
             "memory_limit": MEMORY,
-            "threads": str(threads),
+            "threads": threads,
             "temp_directory": temporary,
         }
         with duckdb.connect(Path(temporary) / "large.duckdb", config=settings) as database:
@@ -93,7 +93,7 @@ def add_counts(
 def _read_counts(database: DuckDBPyConnection, n_ngrams: int) -> Iterator[Counts]:
     query = "from counts where rowid >= ? and rowid < ? order by rowid"
     for first in range(0, n_ngrams, _STRETCH):
-        columns = database.execute(query, [first, first + _STRETCH]).fetchnumpy()
+        columns: Any = database.execute(query, [first, first + _STRETCH]).fetchnumpy()
         yield columns["high"], columns["low"], columns["documents"]
 
 

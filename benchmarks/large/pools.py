@@ -6,16 +6,17 @@ are kept, so that the same command goes on after them.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from ...datasets.cores import count_cores
 from ...datasets.errors import InputError
@@ -76,7 +77,11 @@ def open_pool(engine: str, workers: int | None, address: str | None) -> Generato
             yield RayPool(workers)
         return
     n_workers = count_cores() if workers is None else workers
-    yield ProcessPool(n_workers) if n_workers else ThisProcess()
+    if not n_workers:
+        yield ThisProcess()
+        return
+    with ProcessPool(n_workers) as pool:
+        yield pool
 
 
 class ThisProcess(Pool):
@@ -96,39 +101,59 @@ class ThisProcess(Pool):
 
 
 class ProcessPool(Pool):
-    """Processes of this machine, spawned so that they share no locks with this one."""
+    """Processes of this machine, spawned so that they share no locks with this one; a context manager.
+
+    Args:
+        workers: how many there are.
+    """
 
     engine = "local"
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
+        # They stay for all stages, as what they import takes seconds.
+        self._processes = _start_processes(workers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._processes.shutdown(cancel_futures=True)
 
     def run(self, work: Work, tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
-        return self._run(work, tasks, self.workers)
+        return _collect(self._processes, work, tasks)
 
     def run_models(
         self, work: Work, tasks: Sequence[Task]
     ) -> Iterator[tuple[Task, dict[str, Any]]]:
-        return self._run(work, tasks, 1)
+        with _start_processes(1) as processes:
+            yield from _collect(processes, work, tasks)
 
-    def _run(
-        self, work: Work, tasks: Sequence[Task], workers: int
-    ) -> Iterator[tuple[Task, dict[str, Any]]]:
-        if not tasks:
-            return
-        pool = ProcessPoolExecutor(
-            min(workers, len(tasks)),
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_end_with_parent,
-        )
-        try:
-            task_by_future = {pool.submit(work, task): task for task in tasks}
-            for future in as_completed(task_by_future):
-                yield task_by_future[future], future.result()
-        except BrokenProcessPool as error:
-            raise _worker_died_error() from error
-        finally:
-            pool.shutdown(cancel_futures=True)
+
+def _start_processes(workers: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_end_with_parent,
+    )
+
+
+def _collect(
+    processes: ProcessPoolExecutor, work: Work, tasks: Sequence[Task]
+) -> Iterator[tuple[Task, dict[str, Any]]]:
+    """Yield tasks with their results as they come."""
+    futures: dict[Future[dict[str, Any]], Task] = {}
+    try:
+        for task in tasks:
+            futures[processes.submit(work, task)] = task
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except BrokenProcessPool as error:
+        raise _worker_died_error() from error
+    finally:
+        # After an error no further task begins.
+        for future in futures:
+            future.cancel()
 
 
 def _worker_died_error() -> InputError:
@@ -246,7 +271,7 @@ def _connect_to_ray(address: str) -> None:
             address=address,
             runtime_env={"env_vars": shared},
             log_to_driver=False,
-            logging_level="ERROR",
+            logging_level=logging.ERROR,
         )
     except (RayError, ConnectionError, RuntimeError, ValueError) as error:
         raise _unreachable_error(address, f"{error}; {TOKEN}") from error
@@ -268,7 +293,7 @@ def _start_ray(cpus: int) -> None:
                 include_dashboard=False,
                 object_store_memory=_OBJECT_STORE_BYTES,
                 log_to_driver=False,
-                logging_level="ERROR",
+                logging_level=logging.ERROR,
             )
             return
         except Exception as error:  # a machine that is too busy has no class of its own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class OpenShard:
             if self._plan.needs_references:
                 _check_references(columns["row"], columns["references"], name)
             frame = pd.DataFrame(
-                {name: pd.Series(values, dtype=object) for name, values in columns.items()}
+                {column: pd.Series(values, dtype=object) for column, values in columns.items()}
             )
             yield _add_image_files(self._plan, frame)
 
@@ -73,7 +73,7 @@ class OpenShard:
 
 
 @contextmanager
-def open_shard(plan: Plan, shard: Shard) -> Iterator[OpenShard]:
+def open_shard(plan: Plan, shard: Shard) -> Generator[OpenShard]:
     """Open a shard; a context manager."""
     with ExitStack() as stack:
         yield OpenShard(plan, shard, stack)

@@ -7,7 +7,7 @@ by the rules of small files, which also name the line of a fault. `tar_samples` 
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -187,7 +187,7 @@ def missing_column(
 
 
 @contextmanager
-def _open(path: Path, name: str) -> Iterator[IO[bytes]]:
+def _open(path: Path, name: str) -> Generator[IO[bytes]]:
     """Open the content of a file, which may be packed."""
     with path.open("rb") as packed, unpacked(packed, name) as stream:
         yield stream
@@ -212,7 +212,7 @@ def _read_parquet(
 @contextmanager
 def _open_csv(
     path: Path, name: str, columns: Sequence[str] = ()
-) -> Iterator[pa_csv.CSVStreamingReader]:
+) -> Generator[pa_csv.CSVStreamingReader]:
     """Open a CSV table to read some columns, or all where none is named."""
     # An id of digits is a text as well.
     conversion = pa_csv.ConvertOptions(
