@@ -10,7 +10,6 @@ import json
 import math
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack, chdir
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...datasets.cache import cache_folder
 from ...datasets.cores import count_cores
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
@@ -82,12 +82,16 @@ def _filter(options: FilterOptions) -> FilteredCaptions:
         raise unknown("metric of this run", options.metric, manifest["signatures"])
     signature = manifest["signatures"][options.metric]
     scores_folder = f"{source.location}/{SCORES}"
-    n_best, lowest_score = None, options.above
+    n_best: int | None = None
+    lowest_score = options.above
     with ExitStack() as stack:
-        temporary = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         stored = stack.enter_context(
             open_scores(
-                scores_folder, manifest, options.metric, work=temporary, threads=count_cores()
+                scores_folder,
+                manifest,
+                options.metric,
+                work=cache_folder("large"),
+                threads=count_cores(),
             )
         )
         if options.share is not None:
@@ -127,22 +131,31 @@ def _filter(options: FilterOptions) -> FilteredCaptions:
             **table_files(tables),
         }
         record = {
-            "command": "filter",
-            "measures": "which captions reach a threshold",
-            "config": dict(options.configuration),
-            "scores": options.run,
-            "metric": options.metric,
-            "signature": signature,
-            "known": threshold.as_record(),
-            "rows": scan.n_rows,
-            "kept": scan.n_kept,
-            "undefined": scan.n_undefined,
-            "tied": scan.n_tied,
+            **_describe_run(options, signature, threshold, scan),
             **describe_environment(),
             **clock.record(),
         }
         folder.write(add_run_file(files, record))
     return FilteredCaptions(tables, _summarise(scan, threshold, kept_folder), folder.path)
+
+
+def _describe_run(
+    options: FilterOptions, signature: str, threshold: Threshold, scan: ScoreScan
+) -> dict[str, Any]:
+    """Return what run.json says of the run's settings and counts."""
+    return {
+        "command": "filter",
+        "measures": "which captions reach a threshold",
+        "config": dict(options.configuration),
+        "scores": options.run,
+        "metric": options.metric,
+        "signature": signature,
+        "known": threshold.as_record(),
+        "rows": scan.n_rows,
+        "kept": scan.n_kept,
+        "undefined": scan.n_undefined,
+        "tied": scan.n_tied,
+    }
 
 
 def _summarise(scan: ScoreScan, threshold: Threshold, folder: Path) -> str:

@@ -16,7 +16,7 @@ from ..options.large import LargeOptions
 from ..reporting.tables.corpus_score_tables import scale_note
 from ..runs.frames import make_frame
 from ..runs.tables import ResultTable, count_of, format_number
-from ..scoring.catalog import metric_style
+from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.unavailable_metrics import add_unavailable_rows
 
 #: The percentiles that the table shows.
@@ -92,6 +92,23 @@ def make_table(
         if evidence is not None:
             cells.append(reliability.cell(spec))
         rows.append((style.label, cells))
+    notes = _make_notes(record, styles)
+    columns = ["score", *(f"P{share}" for share in _TABLE_SHARES)]
+    if evidence is not None and options.trust is not None:
+        columns.append("agreement with people")
+        labels = {spec: style.label for spec, style in styles.items()}
+        notes += reliability_notes(options.trust, reliability, labels)
+    table = ResultTable("Corpus scores", "metric", columns, rows, notes=notes)
+    missing = {
+        metric: Unavailability.parse(unavailable[metric.spec])
+        for metric in metrics
+        if metric.spec in unavailable
+    }
+    return add_unavailable_rows(table, list(computed.values()), record["remarks"], missing)
+
+
+def _make_notes(record: Mapping[str, Any], styles: Mapping[str, MetricStyle]) -> list[str]:
+    """Return the notes below the table, but for those of the metrics' agreement with people."""
     notes = [
         f"{count_of(record['rows'], 'caption')}. {scale_note(list(styles.values()))}. P5, P50, P95: percentiles of their "
         f"scores.",
@@ -119,18 +136,7 @@ def make_table(
         )
     if skipped := record["skipped"]:
         notes.append(f"{len(skipped):,} corrupt shards are left out; the first: {skipped[0]}.")
-    columns = ["score", *(f"P{share}" for share in _TABLE_SHARES)]
-    if evidence is not None and options.trust is not None:
-        columns.append("agreement with people")
-        labels = {spec: style.label for spec, style in styles.items()}
-        notes += reliability_notes(options.trust, reliability, labels)
-    table = ResultTable("Corpus scores", "metric", columns, rows, notes=notes)
-    missing = {
-        metric: Unavailability.parse(unavailable[metric.spec])
-        for metric in metrics
-        if metric.spec in unavailable
-    }
-    return add_unavailable_rows(table, list(computed.values()), record["remarks"], missing)
+    return notes
 
 
 def percentile_rows(distributions: Mapping[str, Any]) -> pd.DataFrame:
