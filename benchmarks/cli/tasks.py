@@ -182,7 +182,7 @@ def score_captions(command: Command, options: Any) -> Outcome | None:
 
 
 def _score_large_set(command: Command, options: Any) -> None:
-    from ...datasets.shards.shard_files import is_url
+    from ...datasets.reading.object_stores import is_url
     from ..large.run import run
 
     if is_url(options.output):

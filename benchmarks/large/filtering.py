@@ -1,9 +1,7 @@
 """`captau score keep.run=`: the captions of a large scored set that score well enough, and a report of the others.
 
-Levinboim et al. 2021, section 6.2: a caption is served where its score is at least a threshold, and
-the threshold is chosen on captions that people judged, for the share of good ones among those that are
-served (`captau thresholds`). Shards are written anew in their own format, each row as it was. `cli.tasks`
-calls `run`; `score_scan` looks at the scores.
+Shards are written anew in their own format, each row as it was. `cli.tasks` calls `run`; `threshold` chooses the threshold,
+and `score_scan` looks at the scores.
 """
 
 from __future__ import annotations
@@ -20,155 +18,26 @@ from typing import Any
 
 import pandas as pd
 
+from ...datasets.cache import cache_folder
+from ...datasets.cores import count_cores
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
+from ...datasets.reading.shard_files import Shard, stat_shard
 from ...datasets.reading.table import Columns
-from ...datasets.shards.shard_files import Shard, stat_shard
 from ..options.large import FilterOptions
 from ..runs.frames import make_frame
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress
 from ..runs.results import RunClock, add_run_file, describe_environment, table_files, to_csv
 from ..runs.tables import MISSING, AnyCell, ResultTable, Row, count_cell, number_cell
-from ..scoring.catalog import resolve_metrics
-from ..statistics.preferences import wilson_interval
-from .engines import Engine, open_engine
-from .plan import RunPlan
-from .run_folder import MANIFEST, SCORES, WORK, ResultFolder, lock_folder
-from .score_report import SHARES
-from .score_scan import ScoreReader, ScoreScan, scan_scores
-from .stage_runner import choose_piece_rows
-from .stages import Result, describe_file_error
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """The least score that is kept, with what judged captions promise of the captions above it.
-
-    Attributes:
-        value: the least score.
-        precision: the share of good captions among the judged ones above it; NaN where none were judged.
-        low, high: its 95 % interval (Wilson 1927), the judged captions being a sample.
-        n_above, n_judged: how many judged captions are above it, and how many there are.
-        judgements: their dataset and dimension.
-    """
-
-    value: float
-    precision: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    n_above: int = 0
-    n_judged: int = 0
-    judgements: str = ""
-
-    @property
-    def precision_words(self) -> str:
-        """The precision, in words; empty where there is none."""
-        if math.isnan(self.precision):
-            return ""
-        return (
-            f"expected precision {self.precision:.3f} (95 % interval {self.low:.3f} to {self.high:.3f}; "
-            f"of {self.n_judged:,} judged captions of {self.judgements}, {self.n_above:,} are above the "
-            f"threshold)"
-        )
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the threshold as run.json has it."""
-        return {
-            "threshold": self.value,
-            "precision": self.precision,
-            "low": self.low,
-            "high": self.high,
-            "kept": self.n_above,
-            "judged": self.n_judged,
-            "on": self.judgements,
-        }
-
-
-def choose_threshold(
-    options: FilterOptions, signature: str, lowest_score: float | None
-) -> Threshold:
-    """Choose the threshold: a score, or the lowest that reaches a precision.
-
-    Args:
-        options: the options.
-        signature: the metric's, as the set was scored.
-        lowest_score: the lowest score that is kept; None for the precision of the options.
-
-    Raises:
-        InputError: where the curve of `captau thresholds` cannot be read or does not suit the metric, or no
-            threshold reaches the precision.
-    """
-    if options.thresholds is None:
-        assert lowest_score is not None
-        return Threshold(lowest_score)
-    metric = resolve_metrics(options.metric)[0]
-    if metric.depends_on_corpus and metric.parameters.get("df") is None:
-        raise InputError(
-            f"metric {options.metric} weighs words by the set that it scores, so a threshold found on another "
-            f"set says nothing here; take a metric that scores each caption by itself, or cider(df=FILE)"
-        )
-    path = options.thresholds / "thresholds.csv"
-    curve = _read_curve(options, path, signature)
-    if options.precision is not None:
-        sufficient = curve[curve["precision"] >= options.precision]
-        if sufficient.empty:
-            raise InputError(
-                f"{path}: no threshold of {options.metric} reaches precision {options.precision:g}; the most is "
-                f"{curve['precision'].max():.3f}"
-            )
-        point = sufficient.sort_values("n_kept").iloc[-1]  # the most captions
-        value = float(point["threshold"])
-    else:
-        assert lowest_score is not None
-        value = lowest_score
-        points_above = curve[curve["threshold"] >= value]
-        if points_above.empty:
-            return Threshold(value)
-        point = points_above.sort_values("n_kept").iloc[-1]
-    precision, n_above = float(point["precision"]), int(point["n_kept"])
-    low, high = wilson_interval(precision, n_above)
-    judgements = f"{point['dataset']}, {point['dimension']}"
-    return Threshold(value, precision, low, high, n_above, int(point["n_items"]), judgements)
-
-
-def _read_curve(options: FilterOptions, path: Path, signature: str) -> pd.DataFrame:
-    """Read the one curve of a run of `captau thresholds` that the options name.
-
-    Raises:
-        InputError: where there is none, there are several, or its metric had another signature.
-    """
-    try:
-        points = pd.read_csv(path)
-        record = json.loads((path.parent / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"keep.thresholds={options.thresholds}: no finished run of captau thresholds ({path} cannot be read)"
-        ) from error
-    requested = {
-        "dataset": options.dataset,
-        "dimension": options.dimension,
-        "metric": options.metric,
-    }
-    for column, name in requested.items():
-        if name is not None:
-            if name not in set(points[column]):
-                raise unknown(f"{column} of {path}", name, map(str, points[column].unique()))
-            points = points[points[column] == name]
-    curves = points[["dataset", "dimension"]].drop_duplicates()
-    if len(curves) > 1:
-        choices = ", ".join(
-            f"keep.dataset={d} keep.dimension={m}" for d, m in curves.itertuples(index=False)
-        )
-        raise InputError(f"{path}: several curves of {options.metric}; choose one: {choices}")
-    curve_signature = (record.get("signatures") or {}).get(options.metric)
-    if curve_signature is not None and curve_signature != signature:
-        raise InputError(
-            f"metric {options.metric} was another one when {path} was made ({curve_signature}) than when the "
-            f"captions were scored ({signature}); run captau thresholds anew"
-        )
-    return points
-
+from .merging import SHARES, check_duckdb
+from .plan import Plan, Task
+from .pools import open_pool
+from .run_folder import FORMAT, MANIFEST, SCORES, WORK, ResultFolder, lock_folder
+from .score_scan import ScoreScan, open_scores
+from .stage_runner import StageRunner
+from .tasks import Result, describe_file_error
+from .threshold import Threshold, choose_threshold
 
 #: The folder of the kept shards within the output folder.
 KEPT_FOLDER = "kept"
@@ -198,6 +67,7 @@ def run(options: FilterOptions) -> FilteredCaptions:
         InputError: where the scored run or its metric does not exist, no threshold reaches the precision, or
             a shard is not what was scored.
     """
+    check_duckdb()
     try:
         return _filter(options)
     except OSError as error:
@@ -211,55 +81,81 @@ def _filter(options: FilterOptions) -> FilteredCaptions:
     if options.metric not in manifest["signatures"]:
         raise unknown("metric of this run", options.metric, manifest["signatures"])
     signature = manifest["signatures"][options.metric]
-    stored = ScoreReader.of_run(source, manifest, options.metric)
-    n_best, lowest_score = None, options.above
-    if options.share is not None:
-        n_best, lowest_score = stored.find_best(options.share)
-    threshold = choose_threshold(options, signature, lowest_score)
+    scores_folder = f"{source.location}/{SCORES}"
+    n_best: int | None = None
+    lowest_score = options.above
+    with ExitStack() as stack:
+        stored = stack.enter_context(
+            open_scores(
+                scores_folder,
+                manifest,
+                options.metric,
+                work=cache_folder("large"),
+                threads=count_cores(),
+            )
+        )
+        if options.share is not None:
+            n_best, lowest_score = stored.find_best(options.share)
+        threshold = choose_threshold(options, signature, lowest_score)
+        scan = stored.scan(threshold.value)
     if source.local and options.output_dir and _is_same(source.local, options.output_dir):
         raise InputError(
             f"output_dir={options.output_dir} is the scored run itself; name another folder"
         )
     _check_shards(manifest)
-    scan = scan_scores(stored, threshold.value)
     with ExitStack() as stack:
         folder = stack.enter_context(OutputFolder(options.output_dir, "filter"))
         kept_folder, work = folder.path / KEPT_FOLDER, folder.path / WORK
         stack.enter_context(lock_folder(work, str(folder.path)))
         stack.callback(shutil.rmtree, work, ignore_errors=True)
-        for stage_folder in ("filter", KEPT_FOLDER):
-            (work / stage_folder).mkdir(parents=True, exist_ok=True)
-        plan = _make_plan(source, manifest, work)
-        engine = stack.enter_context(open_engine(options.engine, options.workers, options.address))
+        (work / KEPT_FOLDER).mkdir(parents=True, exist_ok=True)
+        plan = _make_plan(manifest, work)
+        tasks = _make_tasks(
+            manifest,
+            scores_folder,
+            metric=options.metric,
+            threshold=threshold.value,
+            scan=scan,
+            folder=work / KEPT_FOLDER,
+        )
+        pool = stack.enter_context(open_pool(options.engine, options.workers, options.address))
         progress = stack.enter_context(RowProgress())
-        tasks = _make_tasks(manifest, threshold.value, stored, scan, work / KEPT_FOLDER)
-        results = _filter_shards(plan, tasks, engine, progress)
-        examples = _example_rows(scan, results)
+        results = StageRunner(pool, progress).run(plan, "filter", tasks)
+        examples = _example_rows(scan, tasks, results)
         tables = _make_tables(options.metric, threshold, scan, examples, n_best)
         _replace_kept_shards(kept_folder, work / KEPT_FOLDER)
         files = {
-            "shards.csv": to_csv(_shard_rows(plan, results)),
+            "shards.csv": to_csv(_shard_rows(manifest, tasks, results)),
             "percentiles.csv": to_csv(scan.percentile_rows()),
             "examples.csv": to_csv(examples),
             **table_files(tables),
         }
         record = {
-            "command": "filter",
-            "measures": "which captions reach a threshold",
-            "config": dict(options.configuration),
-            "scores": options.run,
-            "metric": options.metric,
-            "signature": signature,
-            "known": threshold.as_record(),
-            "rows": scan.n_rows,
-            "kept": scan.n_kept,
-            "undefined": scan.n_undefined,
-            "tied": scan.n_tied,
+            **_describe_run(options, signature, threshold, scan),
             **describe_environment(),
             **clock.record(),
         }
         folder.write(add_run_file(files, record))
     return FilteredCaptions(tables, _summarise(scan, threshold, kept_folder), folder.path)
+
+
+def _describe_run(
+    options: FilterOptions, signature: str, threshold: Threshold, scan: ScoreScan
+) -> dict[str, Any]:
+    """Return what run.json says of the run's settings and counts."""
+    return {
+        "command": "filter",
+        "measures": "which captions reach a threshold",
+        "config": dict(options.configuration),
+        "scores": options.run,
+        "metric": options.metric,
+        "signature": signature,
+        "known": threshold.as_record(),
+        "rows": scan.n_rows,
+        "kept": scan.n_kept,
+        "undefined": scan.n_undefined,
+        "tied": scan.n_tied,
+    }
 
 
 def _summarise(scan: ScoreScan, threshold: Threshold, folder: Path) -> str:
@@ -285,11 +181,16 @@ def _read_manifest(source: ResultFolder) -> dict[str, Any]:
             f"shards"
         )
     try:
-        return json.loads(content)
+        manifest = json.loads(content)
     except ValueError as error:
         raise InputError(
             f"{source.location}/{MANIFEST}: not valid JSON; score the set anew"
         ) from error
+    if manifest.get("format") != FORMAT:
+        raise InputError(
+            f"{source.location}/{MANIFEST}: another version of captau wrote it; score the set anew"
+        )
+    return manifest
 
 
 def _shards(manifest: Mapping[str, Any]) -> tuple[Shard, ...]:
@@ -328,88 +229,73 @@ def _replace_kept_shards(folder: Path, new_folder: Path) -> None:
         path.rename(folder / path.name)
 
 
-def _make_plan(source: ResultFolder, manifest: Mapping[str, Any], work: Path) -> RunPlan:
-    local = source.local
-    plan = RunPlan(
+def _make_plan(manifest: Mapping[str, Any], work: Path) -> Plan:
+    return Plan(
         work=str(work.resolve()),
-        scores=str(local.resolve() / SCORES) if local else f"{source.location}/{SCORES}",
-        shards=_shards(manifest),
         columns=Columns(**manifest["columns"]),
-        # Texts of so many rows were not too long for memory.
-        part_rows=choose_piece_rows(max(part["rows"] for part in manifest["parts"])),
+        rows=manifest["batch_rows"],  # texts of so many rows were not too long for memory
+        threads=1,
         directory=str(Path(_directory(manifest)).resolve()),
     )
-    plan.save()
-    return plan
 
 
 def _make_tasks(
     manifest: Mapping[str, Any],
+    scores_folder: str,
+    metric: str,
     threshold: float,
-    stored: ScoreReader,
     scan: ScoreScan,
     folder: Path,
-) -> list[dict[str, Any]]:
+) -> list[Task]:
+    """Return a task for each shard that was scored, whose id is the shard's number."""
     example_rows = scan.example_rows()
-    return [
-        {
-            "id": f"{number:06d}",
-            "source": shard["path"],
-            "metric": stored.metric,
+    tasks: list[Task] = []
+    for number, (shard, record) in enumerate(
+        zip(_shards(manifest), manifest["shards"], strict=True)
+    ):
+        if record["scores"] is None:
+            continue
+        details = {
+            "metric": metric,
             "threshold": threshold,
-            "parts": stored.parts[number],
-            "is_skipped": "skipped" in shard,
-            "sha256": shard.get("sha256"),
+            "scores_folder": scores_folder,
+            "scores": record["scores"],
+            "sha256": record["sha256"],
             "folder": str(folder.resolve()),
             "example_rows": example_rows.get(number, []),
         }
-        for number, shard in enumerate(manifest["shards"])
-    ]
+        tasks.append(Task(f"{number:06d}", shard.path, shard, details))
+    return tasks
 
 
-def _filter_shards(
-    plan: RunPlan, tasks: list[dict[str, Any]], engine: Engine, progress: RowProgress
-) -> list[Result]:
-    """Write the kept shards, and return the tasks' results in the order of the shards.
-
-    Raises:
-        InputError: where a shard is not what was scored.
-    """
-    results: dict[str, Result] = {}
-    with progress.stage("filter", len(tasks)) as advance:
-        for task, result in engine.run("filter", plan.file, tasks):
-            if "error" in result:
-                raise InputError(result["error"])
-            results[task["id"]] = result
-            advance(1)
-    return [results[task["id"]] for task in tasks]
-
-
-def _shard_rows(plan: RunPlan, results: list[Result]) -> pd.DataFrame:
+def _shard_rows(
+    manifest: Mapping[str, Any], tasks: list[Task], results: list[Result]
+) -> pd.DataFrame:
     """Return the rows of shards.csv."""
-    return pd.DataFrame(
-        [
-            {
-                "shard": shard.path,
-                "rows": result["rows"],
-                "kept": result["kept_rows"],
-                "dropped": result["rows"] - result["kept_rows"],
-                "undefined": result["undefined"],
-                "file": result["file"],
-                "sha256": result["sha256"],
-            }
-            for shard, result in zip(plan.shards, results, strict=True)
-        ]
-    )
+    result_by_id = {task.id: result for task, result in zip(tasks, results, strict=True)}
+    skipped = {**dict.fromkeys(("rows", "kept_rows", "undefined"), 0), "file": "", "sha256": ""}
+    rows: list[dict[str, Any]] = []
+    for number, shard in enumerate(manifest["shards"]):
+        result = result_by_id.get(f"{number:06d}", skipped)
+        row = {
+            "shard": shard["path"],
+            "rows": result["rows"],
+            "kept": result["kept_rows"],
+            "dropped": result["rows"] - result["kept_rows"],
+            "undefined": result["undefined"],
+            "file": result["file"],
+            "sha256": result["sha256"],
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
-def _example_rows(scan: ScoreScan, results: list[Result]) -> pd.DataFrame:
+def _example_rows(scan: ScoreScan, tasks: list[Task], results: list[Result]) -> pd.DataFrame:
     """Return the rows of examples.csv: captions with their scores."""
-    texts = {
-        (number, int(row)): (str(image_id), str(caption))
-        for number, result in enumerate(results)
-        for row, image_id, caption in result["texts"]
-    }
+    texts: dict[tuple[int, int], tuple[str, str]] = {}
+    for task, result in zip(tasks, results, strict=True):
+        for row, image_id, caption in result["texts"]:
+            texts[int(task.id), int(row)] = (str(image_id), str(caption))
     rows = [
         (name, score, *texts[shard, row])
         for name, examples in scan.examples.items()

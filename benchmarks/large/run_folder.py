@@ -8,21 +8,25 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from ...datasets.cache import cache_folder, replacing
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
-from ...datasets.shards.shard_files import RemotePath, Shard, find_shards, is_url, kind_of
+from ...datasets.reading.object_stores import RemotePath, is_url
+from ...datasets.reading.shard_files import Shard, find_shards, kind_of
+from ...metrics.base import Floats
 from ..options.large import LargeOptions
 from ..runs.output_folder import RUN_FILE, files_of_record, write_file
-from .plan import PLAN_FILES, read_plan
+from .plan import digest_of
 
 
 @contextmanager
@@ -122,16 +126,14 @@ class ResultFolder:
         (self._root / name).unlink()
 
 
-#: The version of the manifest and of intermediate files.
-FORMAT = 2
+#: The version of the manifest.
+FORMAT = 3
 MANIFEST = "manifest.json"
 #: The file of all that a run reports, of which a run that has nothing to do makes its tables.
 RECORD = "distributions.json"
 #: Folders within the output folder: the scores, and intermediate files.
 SCORES, WORK = "scores", ".work"
 _RESTORE = "put it back, or score into another output_dir="
-#: Folders of intermediate files beside those of the stages' results.
-_WORK_FOLDERS = ("rows", "tokens", "counts", "ids", "frequencies", "images")
 
 
 class RunFolder:
@@ -143,14 +145,16 @@ class RunFolder:
 
     Attributes:
         output: the folder of the results.
-        work: the folder of intermediate files, of this run alone: it is removed at the end.
+        work: the folder of intermediate files, which is removed at the end.
+        settings_work: the folder in it of those of these settings.
         key: a digest of all that the scores depend on.
         candidates: the option `candidates` and the folder where relative paths start, as the manifest has them.
     """
 
     def __init__(self, options: LargeOptions, shards: Sequence[Shard]) -> None:
+        settings = _describe_settings(options)
         self.output = ResultFolder(options.output)
-        self.key = _settings_key(options, shards)
+        self.key = digest_of({**settings, "shards": [asdict(shard) for shard in shards]})
         self.candidates = {"candidates": list(options.candidates), "directory": str(Path.cwd())}
         self._shards = shards
         self._name = options.output
@@ -161,41 +165,22 @@ class RunFolder:
             self.work = options.work / f"captau-{name}"
         else:
             self.work = local / WORK if local else cache_folder("large", name)
+        self.settings_work = self.work / digest_of(settings)
 
     def claim(self, stack: ExitStack) -> None:
         """Keep both folders for this run until a stack closes.
 
         Raises:
-            InputError: where they cannot be written, another run is writing there, or one of other settings
-                left scores there.
+            InputError: where they cannot be written, or another run is writing there.
         """
         try:
-            self.work.mkdir(parents=True, exist_ok=True)
+            self.settings_work.mkdir(parents=True, exist_ok=True)
             self.output.prepare(SCORES)
             stack.enter_context(lock_folder(self.work, self._name))
         except OSError as error:
             raise InputError(
                 f"output folder {self._name} cannot be written ({error.strerror}); set output_dir=DIR"
             ) from error
-        if self._key_file.is_file() and self._key_file.read_text() != self.key:
-            if any((self.work / "score").glob("*.json")):
-                raise InputError(
-                    f"{self._name}: a run of other shards or settings was begun there{self._describe_change()}; put "
-                    f"them back, remove {self.work}, or name another output_dir="
-                )
-            shutil.rmtree(self.work)  # nothing that took long is lost
-            self.work.mkdir()
-
-    @property
-    def _key_file(self) -> Path:
-        return self.work / "key"
-
-    def _describe_change(self) -> str:
-        """Name the first shard of the run that was begun which is not among those of this run."""
-        plans = self.work.glob(PLAN_FILES)  # none where the run was killed before it wrote its plan
-        begun = (shard for plan in plans for shard in read_plan(str(plan)).shards)
-        changed = next((shard.path for shard in begun if shard not in self._shards), None)
-        return f" ({changed} is gone or changed)" if changed else ""
 
     def read_earlier_rows(self) -> dict[str, int]:
         """Return how many rows each shard had when a finished run read the same candidates; none without such a run.
@@ -219,52 +204,34 @@ class RunFolder:
             )
 
     def read_finished_record(self) -> dict[str, Any] | None:
-        """Return the record of a finished run of the same settings; None where there is none."""
-        content = self.output.read(MANIFEST)
-        if content is None or self._key_file.is_file():
-            return None
-        manifest = json.loads(content)
+        """Return the record of a finished run of the same settings and shards; None where there is none."""
+        manifest = json.loads(self.output.read(MANIFEST) or b"{}")
         if manifest.get("key") != self.key:
             return None
-        for part in manifest["parts"]:
-            if self.output.size(f"{SCORES}/{part['name']}") != part["bytes"]:
+        for shard in manifest["shards"]:
+            scores = shard["scores"]
+            if scores and self.output.size(f"{SCORES}/{scores['name']}") != scores["bytes"]:
                 return None
         return json.loads(self.output.read(RECORD) or b"null")
 
-    def prepare(self, stages: Iterable[str]) -> Path:
-        """Make the folders of the stages, and return the folder of the parts' scores on this machine."""
-        for name in (*stages, *_WORK_FOLDERS):
-            (self.work / name).mkdir(parents=True, exist_ok=True)
-        scores = (self.output.local or self.work) / SCORES
-        scores.mkdir(parents=True, exist_ok=True)
-        return scores
-
-    def mark_begun(self) -> None:
-        """Write the key, which says whose intermediate files these are."""
-        with replacing(self._key_file) as stream:
-            stream.write(self.key.encode())
-
-    def invalidate_results(self) -> None:
-        """Remove the files by which an earlier run counts as finished, whose scores are about to be replaced."""
-        self._earlier_files = files_of_record(self.output.read(RUN_FILE) or b"")
-        for name in (MANIFEST, RUN_FILE):
-            self._remove_if_there(name)
-
-    def write_results(self, score_files: Sequence[Path], files: Mapping[str, bytes]) -> None:
+    def write_results(self, score_files: Mapping[str, Path], files: Mapping[str, bytes]) -> None:
         """Write the results, in order, and remove those of an earlier run that have no successor.
 
         Args:
-            score_files: the Parquet files of the parts' scores, on this machine.
+            score_files: by name, the Parquet files of the shards' scores, on this machine.
             files: all other files; the last one says that the results are complete.
         """
-        if not self.output.local:
-            for path in score_files:
-                self.output.copy_in(f"{SCORES}/{path.name}", path)
-        part_names = {path.name for path in score_files}
+        earlier_files = files_of_record(self.output.read(RUN_FILE) or b"")
+        # By these an earlier run counts as finished, whose scores are replaced now.
+        for name in (MANIFEST, RUN_FILE):
+            self._remove_if_there(name)
+
+        for name, path in score_files.items():
+            self.output.copy_in(f"{SCORES}/{name}", path)
         for name in self.output.list_names(SCORES):
-            if name.endswith(".parquet") and name not in part_names:
+            if name.endswith(".parquet") and name not in score_files:
                 self.output.remove(f"{SCORES}/{name}")
-        for name in self._earlier_files:
+        for name in earlier_files:
             if name not in files:
                 self._remove_if_there(name)
         for name, content in files.items():
@@ -279,23 +246,21 @@ class RunFolder:
         shutil.rmtree(self.work, ignore_errors=True)
 
 
-def _settings_key(options: LargeOptions, shards: Sequence[Shard]) -> str:
-    """Return a digest of all that the scores depend on."""
+def _describe_settings(options: LargeOptions) -> dict[str, Any]:
+    """Return all that the scores depend on, but for the shards."""
     references = [
         asdict(shard)
         for path in options.references
         for shard in ([_stat_file(path)] if kind_of(path) is None else find_shards([path]))
     ]
-    settings = {
+    return {
         "format": FORMAT,
-        "shards": [asdict(shard) for shard in shards],
         "references": references,
         "metrics": [m.signature for m in options.metrics],
         "columns": asdict(options.columns),
         "rows": options.rows,
         "skip_corrupt": options.skip_corrupt,
     }
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
 def _stat_file(path: str) -> Shard:
@@ -305,3 +270,23 @@ def _stat_file(path: str) -> Shard:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     return Shard(path, "json", stat.st_size, str(stat.st_mtime_ns))
+
+
+def read_scores(folder: str, scores: Mapping[str, Any], spec: str) -> Floats:
+    """Read a metric's scores of a shard, shape (n_rows,).
+
+    Args:
+        folder: of the scores, a path or a URL.
+        scores: the file, as the manifest lists it.
+        spec: the metric's.
+
+    Raises:
+        InputError: where the file is not there, or is not the one that the manifest lists.
+    """
+    name = scores["name"]
+    content = ResultFolder(folder).read(name)
+    if content is None:
+        raise InputError(f"{folder}/{name}: is not there; score the set anew")
+    if hashlib.sha256(content).hexdigest() != scores["sha256"]:
+        raise InputError(f"{folder}/{name}: is not what was scored; score the set anew")
+    return pq.read_table(pa.BufferReader(content), columns=[spec])[spec].to_numpy()

@@ -4,123 +4,34 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from ...datasets.errors import InputError
-from ...metrics.base import Floats
-from .exact import DigitCounts, add_digit_counts, compute_percentiles, count_digits
-from .part_rows import read_part_scores
-from .run_folder import SCORES, ResultFolder
-from .score_report import SHARES
+from .merging import (
+    SHARES,
+    fetch_row,
+    measure_distribution,
+    open_database,
+    read_percentiles,
+)
+from .run_folder import read_scores
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 #: How many captions are shown of the worst, and on each side of the threshold.
 EXAMPLES = 5
 
 #: The score, the number of the shard and the row of a caption.
 Example = tuple[float, int, int]
-#: The parts of each shard, as the manifest lists them.
-ShardParts = Sequence[Sequence[Mapping[str, Any]]]
-
-
-@dataclass(frozen=True)
-class ScoreReader:
-    """A reader of the scores that a finished run gave by one metric, part by part.
-
-    Attributes:
-        folder: of the parts, a path or a URL.
-        parts: the parts of each shard, as the manifest lists them, each with the shard's `first` row in it and their
-            `end`.
-        metric: the metric's spec.
-    """
-
-    folder: str
-    parts: ShardParts
-    metric: str
-
-    @classmethod
-    def of_run(cls, source: ResultFolder, manifest: Mapping[str, Any], metric: str) -> ScoreReader:
-        """Return the scores in a run's folder."""
-        part_by_name = {part["name"]: part for part in manifest["parts"]}
-        ends = dict.fromkeys(part_by_name, 0)
-        parts: list[list[dict[str, Any]]] = []
-        for shard in manifest["shards"]:
-            parts.append([])
-            rows_left = shard["rows"]
-            # A part may have rows of several small shards, one after another.
-            for name in shard["parts"]:
-                part, first = part_by_name[name], ends[name]
-                ends[name] = min(part["rows"], first + rows_left)
-                rows_left -= ends[name] - first
-                parts[-1].append({**part, "first": first, "end": ends[name]})
-        return cls(f"{source.location}/{SCORES}", parts, metric)
-
-    def __iter__(self) -> Iterator[tuple[int, int, Floats]]:
-        """Yield the number of the shard, the first row and the scores of each part of a shard.
-
-        Raises:
-            InputError: where a part's scores are not what the manifest lists.
-        """
-        name, part_scores = "", np.empty(0)
-        for shard, shard_parts in enumerate(self.parts):
-            first_row = 0
-            for part in shard_parts:
-                if part["name"] != name:  # neighbouring small shards share a part
-                    name = part["name"]
-                    part_scores = read_part_scores(self.folder, part, self.metric)
-                scores = part_scores[part["first"] : part["end"]]
-                yield shard, first_row, scores
-                first_row += len(scores)
-
-    def find_best(self, share: float) -> tuple[int, float]:
-        """Return how many captions are the best share of those with a score, rounded up, and the least score of these.
-
-        Raises:
-            InputError: where no caption has a score.
-        """
-        n_scored = sum(int((~np.isnan(scores)).sum()) for _, _, scores in self)
-        if not n_scored:
-            raise InputError(f"{self.folder}: no caption has a score by {self.metric}")
-        n_best = math.ceil(Fraction(str(share)) * n_scored)  # 0.1 of 30 are 3
-        percentile = Fraction(100 * (n_scored - n_best), max(1, n_scored - 1))
-
-        value = self.compute_percentiles(
-            {"all": n_scored}, [percentile], lambda scores: {"all": scores}
-        )
-        return n_best, value["all"][0]
-
-    def compute_percentiles(
-        self,
-        sizes: Mapping[str, int],
-        shares: Sequence[float | Fraction],
-        split: Callable[[Floats], Mapping[str, Floats]],
-    ) -> dict[str, list[float]]:
-        """Compute percentiles of the groups into which a function splits the scores of a part.
-
-        Args:
-            sizes: how many scores each group has.
-            shares: 0 to 100.
-            split: returns the scores of each group.
-        """
-
-        def count_pass(
-            position: int, prefixes: Mapping[str, Sequence[int]]
-        ) -> Mapping[str, DigitCounts]:
-            counts: defaultdict[str, DigitCounts] = defaultdict(dict)
-            for _, _, scores in self:
-                for name, group in split(scores).items():
-                    if name in prefixes:
-                        digits = count_digits(group, position, prefixes[name])
-                        add_digit_counts(counts[name], digits)
-            return counts
-
-        return compute_percentiles(sizes, shares, count_pass)
 
 
 @dataclass(frozen=True)
@@ -160,50 +71,106 @@ class ScoreScan:
         return rows
 
 
-def scan_scores(stored: ScoreReader, threshold: float) -> ScoreScan:
-    """Scan the scores of a run by one metric.
+class StoredScores:
+    """The scores of a finished run by one metric, in a database on the disk.
 
     Args:
-        stored: the scores.
-        threshold: the least score that is kept.
+        database: an open database.
+        folder: of the scores, a path or a URL.
+        manifest: of the run.
+        metric: the metric's spec.
 
     Raises:
-        InputError: where a part's scores are not what the manifest lists.
+        InputError: where a file of scores is not what the manifest lists.
     """
-    sizes = {"kept": 0, "dropped": 0}
-    n_rows = n_undefined = n_tied = 0
-    examples: dict[str, list[Example]] = {"lowest": [], "just below": [], "just above": []}
-    for shard, first_row, scores in stored:
-        n_rows += len(scores)
-        n_tied += int((scores == threshold).sum())
-        n_undefined += int(np.isnan(scores).sum())
-        for side, side_scores in _split(scores, threshold).items():
-            sizes[side] += len(side_scores)
-        _add_examples(examples, shard, first_row, scores, threshold)
-    percentiles = stored.compute_percentiles(sizes, SHARES, partial(_split, threshold=threshold))
-    return ScoreScan(n_rows, sizes["kept"], n_undefined, n_tied, examples, percentiles)
+
+    def __init__(
+        self, database: DuckDBPyConnection, folder: str, manifest: Mapping[str, Any], metric: str
+    ) -> None:
+        self._database = database
+        self._folder = folder
+        self._metric = metric
+        database.execute("create table scores (shard integer, row bigint, score double)")
+        for number, shard in enumerate(manifest["shards"]):
+            if shard["scores"] is not None:
+                self._add_shard(number, shard["scores"])
+
+    def _add_shard(self, number: int, scores: Mapping[str, Any]) -> None:
+        values = read_scores(self._folder, scores, self._metric)
+        table = pa.table({"row": range(len(values)), "score": values})
+        self._database.register("of_shard", table)
+        self._database.execute("insert into scores select ?, row, score from of_shard", [number])
+        self._database.unregister("of_shard")
+
+    def find_best(self, share: float) -> tuple[int, float]:
+        """Return how many captions are the best share of those with a score, rounded up, and the least score of these.
+
+        Raises:
+            InputError: where no caption has a score.
+        """
+        query = "create or replace table ordered as select score from scores where not isnan(score) order by score"
+        self._database.execute(query)
+        (n_scored,) = fetch_row(self._database.execute("select count(*) from ordered"))
+        if not n_scored:
+            raise InputError(f"{self._folder}: no caption has a score by {self._metric}")
+
+        n_best = math.ceil(Fraction(str(share)) * n_scored)  # 0.1 of 30 are 3
+        percentile = Fraction(100 * (n_scored - n_best), max(1, n_scored - 1))
+        (least_score,) = read_percentiles(self._database, n_scored, [percentile])
+        return n_best, least_score
+
+    def scan(self, threshold: float) -> ScoreScan:
+        """Scan the scores on both sides of a threshold, the least score that is kept."""
+        database = self._database
+        query = """
+            select count(*), count(*) filter (where isnan(score)), count(*) filter (where score = ?)
+            from scores
+        """
+        n_rows, n_undefined, n_tied = fetch_row(database.execute(query, [threshold]))
+
+        # DuckDB takes NaN for the greatest number.
+        dropped = "from scores where score < ?"
+        kept = "from scores where score >= ? and not isnan(score)"
+        sides: dict[str, list[float]] = {}
+        sizes: dict[str, int] = {}
+        for side, source in (("kept", kept), ("dropped", dropped)):
+            distribution = measure_distribution(
+                database, f"select score {source}", [threshold], edges=[]
+            )
+            sides[side] = distribution.percentiles
+            sizes[side] = distribution.n
+
+        examples: dict[str, list[Example]] = {}
+        for name, source, order in (
+            ("lowest", dropped, "asc"),
+            ("just below", dropped, "desc"),
+            ("just above", kept, "asc"),
+        ):
+            query = f"select score, shard, row {source} order by score {order}, shard, row limit ?"
+            found = database.execute(query, [threshold, EXAMPLES])
+            examples[name] = [(float(row[0]), int(row[1]), int(row[2])) for row in found.fetchall()]
+        return ScoreScan(
+            n_rows=n_rows,
+            n_kept=sizes["kept"],
+            n_undefined=n_undefined,
+            n_tied=n_tied,
+            examples=examples,
+            percentiles=sides,
+        )
 
 
-def _split(scores: Floats, threshold: float) -> dict[str, Floats]:
-    return {"kept": scores[scores >= threshold], "dropped": scores[scores < threshold]}
+@contextmanager
+def open_scores(
+    folder: str, manifest: Mapping[str, Any], metric: str, work: Path, threads: int
+) -> Generator[StoredScores]:
+    """Read the scores of a finished run into a database, which is removed at the end.
 
-
-def _add_examples(
-    examples: dict[str, list[Example]],
-    shard: int,
-    first_row: int,
-    scores: Floats,
-    threshold: float,
-) -> None:
-    """Add a part's captions to the examples, of which each side keeps the first few."""
-    is_below, is_above = scores < threshold, scores >= threshold
-    for name, is_candidate, sign in (
-        ("lowest", is_below, 1),
-        ("just below", is_below, -1),
-        ("just above", is_above, 1),
-    ):
-        indices = np.flatnonzero(is_candidate)
-        first = indices[np.argsort(sign * scores[indices], kind="stable")[:EXAMPLES]]
-        added = [(float(scores[i]), shard, first_row + int(i)) for i in first]
-        ordered = sorted([*examples[name], *added], key=lambda e, sign=sign: (sign * e[0], e[1:]))
-        examples[name] = ordered[:EXAMPLES]
+    Args:
+        folder: of the scores, a path or a URL.
+        manifest: of the run.
+        metric: the metric's spec.
+        work: a folder for temporary files.
+        threads: how many threads may run.
+    """
+    with open_database(work, threads) as database:
+        yield StoredScores(database, folder, manifest, metric)

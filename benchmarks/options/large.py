@@ -10,15 +10,16 @@ from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
+from ...datasets.reading.object_stores import is_url
+from ...datasets.reading.shard_files import kind_of
 from ...datasets.reading.table import Columns
-from ...datasets.shards.shard_files import is_url, kind_of
 from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics
 from . import shared
 from .declaration import Composed, Option, Options, option, part, path_of
 
 ENGINES = ("local", "ray")
-#: The rows of a part of all but the largest sets: few enough that a killed run has to repeat little of the whole.
+#: How many rows of a shard a worker scores at a time: enough that metrics work on many at once, and memory holds them.
 ROWS = 4_000
 #: Options of `captau score` that only large sets have, and those that only small sets have.
 LARGE_ONLY = ("workers", "rows", "skip_corrupt", "work")
@@ -48,7 +49,7 @@ TRUST = Option(
     takes="published|DIR",
     is_literal=True,
 )
-_WORKERS = "tasks at a time (default: one per core); 0 uses this process alone"
+_WORKERS = "how many shards are scored at a time (default: one per core); 0 uses this process alone"
 _ADDRESS = "a Ray cluster (default: this machine)"
 
 
@@ -123,7 +124,7 @@ class LargeOptions(Options):
     columns: Columns = columns_part()
     rows: int | None = option(
         None,
-        f"the rows that a worker does at a time (default: {ROWS}, and more for sets of more than 10 million rows)",
+        f"how many rows of a shard a worker has in memory and scores at a time (default: {ROWS})",
     )
     skip_corrupt: bool = option(False, "true skips shards that cannot be read, and counts them")
     work: Path | None = option(

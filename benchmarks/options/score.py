@@ -15,8 +15,8 @@ from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
 from ...datasets.reading.json_files import STDIN
 from ...datasets.reading.packed_files import without_packing
+from ...datasets.reading.shard_files import is_url
 from ...datasets.reading.table import Columns
-from ...datasets.shards.shard_files import is_url
 from ...metrics.base import Metric
 from ...metrics.text.tokens.ptb import Tokenize
 from ..scoring.catalog import resolve_metrics
@@ -294,8 +294,8 @@ captau score keep.run=scored keep.metric=cider keep.share=0.5
 captau score keep.run=scored keep.metric=rouge_l keep.thresholds=curves keep.precision=0.7
 """
     notes: ClassVar[str] = """
-Large sets (docs/large_sets.md): candidates=PATH|A,B are then shards of one set: Parquet, JSON lines (also .gz, .zst),
-WebDataset's tar, here or behind a URL (s3://…). Rows bring their references, or references=PATH|A,B has them by
+Large sets (docs/large_sets.md): candidates=PATH|A,B are then shards of one set: Parquet, JSON lines and CSV (also .gz,
+.zst), WebDataset's tar, here or behind a URL (s3://…). Rows bring their references, or references=PATH|A,B has them by
 image_id, in shards or a file as below. A folder, a glob, a URL or a tar file is a large set, and so is whatever goes
 with engine=.
 """

@@ -32,9 +32,9 @@ from ...conf import own_files
 from ...datasets.cache import cache_root, replacing, sweep
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
+from ...datasets.reading.object_stores import RemotePath
 from ...datasets.registry import load
 from ...datasets.schema import CaptionSet
-from ...datasets.shards.shard_files import RemotePath
 from ...metrics.base import Floats
 from .catalog import read_config
 

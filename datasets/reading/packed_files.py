@@ -25,6 +25,10 @@ _NAMES = {
 PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".lz4")
 
 
+class DamagedError(InputError):
+    """A packed file is cut short or damaged."""
+
+
 def without_packing(name: str) -> str:
     """Return a file's name without the ending of a packing: `a.jsonl` of `a.jsonl.gz`."""
     ending = next((e for e in PACKED_ENDINGS if name.lower().endswith(e)), "")
@@ -45,7 +49,7 @@ def unpacked(packed: IO[bytes], name: str) -> Generator[IO[bytes]]:
         name: how messages call it.
 
     Raises:
-        InputError: where a packed file is cut short or damaged, also while the block reads it.
+        DamagedError: where a packed file is cut short or damaged, also while the block reads it.
     """
     packed.seek(0)
     packing = find_packing(packed.read(6))
@@ -58,7 +62,7 @@ def unpacked(packed: IO[bytes], name: str) -> Generator[IO[bytes]]:
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the system's
             raise
-        raise InputError(
+        raise DamagedError(
             f"{name}: not a complete {packing} file ({error}); get a new copy"
         ) from error
 

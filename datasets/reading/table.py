@@ -12,7 +12,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -33,13 +33,8 @@ from .json_rows import read_json_rows
 BUFFER_BYTES = 1 << 20
 
 
-def open_parquet(path: Path, *, nested: bool) -> Any:
-    """Open a Parquet file with texts as dictionaries: a small file may hold a long text in each of many rows.
-
-    Args:
-        path: the file.
-        nested: whether texts in lists and structures become dictionaries too; Arrow then reads one row group at a time.
-    """
+def open_parquet(path: Path) -> Any:
+    """Open a Parquet file with texts as dictionaries: a small file may hold a long text in each of many rows."""
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(path)
@@ -47,7 +42,7 @@ def open_parquet(path: Path, *, nested: bool) -> Any:
     names = set(metadata.schema.to_arrow_schema().names)
     texts: list[str] = []
     for leaf in leaves:
-        if leaf.physical_type == "BYTE_ARRAY" and (nested or leaf.path in names):
+        if leaf.physical_type == "BYTE_ARRAY" and leaf.path in names:
             texts.append(leaf.path)
 
     return pq.ParquetFile(
@@ -58,26 +53,6 @@ def open_parquet(path: Path, *, nested: bool) -> Any:
         buffer_size=BUFFER_BYTES,
         pre_buffer=False,
     )
-
-
-def measure_row_group(row_group: Any, columns: Collection[str]) -> tuple[int, int]:
-    """Return how many rows a row group has, and how many bytes the texts of some columns have at least.
-
-    A text that is repeated may be stored once.
-
-    Args:
-        row_group: its metadata.
-        columns: the names of columns, with or without lists.
-    """
-    n_bytes = 0
-    for number in range(row_group.num_columns):
-        chunk = row_group.column(number)
-        is_text = chunk.physical_type == "BYTE_ARRAY"
-        if is_text and chunk.path_in_schema.partition(".")[0] in columns:
-            # Each text has its length before it.
-            n_bytes += max(0, chunk.total_uncompressed_size - 4 * chunk.num_values)
-
-    return row_group.num_rows, n_bytes
 
 
 @dataclass(frozen=True)
@@ -390,7 +365,7 @@ def _parquet(path: Path) -> Table:
 
         return guarded(values.to_pylist)
 
-    file = guarded(lambda: open_parquet(path, nested=False))
+    file = guarded(lambda: open_parquet(path))
     names: list[str] = []
     for field in file.schema_arrow:
         inner = field.type if pa.types.is_struct(field.type) else ()

@@ -58,7 +58,7 @@ from scipy.stats import binomtest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = """benchmarks/cli benchmarks/commands benchmarks/evaluation benchmarks/large benchmarks/options
 benchmarks/regression benchmarks/reporting benchmarks/runs benchmarks/scoring benchmarks/statistics
-datasets/download datasets/reading datasets/shards datasets/sources metrics/learned
+datasets/download datasets/reading datasets/sources metrics/learned
 metrics/neural metrics/text server/challenge server/collect server/storage server/web"""
 #: Packages with kernels, which Numba does not compile.
 KERNELS = ("benchmarks/statistics", "metrics/text")
@@ -76,10 +76,9 @@ MORE_TESTS = {
     "benchmarks/scoring": ["benchmarks/commands/test_written_files.py"],
     "benchmarks/statistics": ["benchmarks/commands/test_written_files.py"],
     "datasets/reading": [
-        *("datasets/sources", "server/collect/test_study.py"),
+        *("benchmarks/large", "datasets/sources", "server/collect/test_study.py"),
         "server/challenge/test_definition_file.py",
     ],
-    "datasets/shards": ["benchmarks/large"],
     "metrics/text": ["parity"],
     "server/storage": ["server/challenge", "server/collect"],
     "server/web": ["server/challenge", "server/collect"],

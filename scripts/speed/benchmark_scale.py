@@ -1,4 +1,4 @@
-"""How `captau score` of large sets grows: time, memory and bytes by stage, with each engine.
+"""How `captau score` of large sets grows: CPU time and memory, by stage and with each engine.
 
     python scripts/speed/benchmark_scale.py --rows 10000 100000 --output scale.json
     python scripts/speed/benchmark_scale.py --rows 10000 100000 1000000 --engines local ray
@@ -244,13 +244,13 @@ def stages(found: list[dict[str, Any]]) -> list[str]:
     lines = [
         f"Stages of {largest['rows']:,} rows, engine {largest['engine']}:",
         "",
-        "| stage | tasks | CPU, µs a row | bytes written a row |",
+        "| stage | tasks | CPU, µs a row | most memory of a worker, MB |",
         "|:--|--:|--:|--:|",
     ]
     for name, stage in largest["stages"].items():
-        each = 1 / largest["rows"]
-        cpu, written = stage["cpu_seconds"] * 1e6 * each, stage["written"] * each
-        lines.append(f"| {name} | {stage['tasks']:,} | {cpu:.1f} | {written:,.0f} |")
+        cpu = stage["cpu_seconds"] * 1e6 / largest["rows"]
+        memory = stage["rss"] / 1e6
+        lines.append(f"| {name} | {stage['tasks']:,} | {cpu:.1f} | {memory:,.0f} |")
     return lines
 
 

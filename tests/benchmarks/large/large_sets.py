@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
 import json
@@ -84,6 +85,9 @@ def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
                 put(archive, f"{key}.json", json.dumps(row).encode())
                 put(archive, f"{key}.txt", row["caption"].encode())
                 put(archive, f"{key}.cls", b"0")
+    elif ".csv" in name:
+        table = pd.DataFrame([{**row, "references": json.dumps(row["references"])} for row in rows])
+        table.to_csv(path, index=False, quoting=csv.QUOTE_ALL)
     elif name.endswith(".gz"):
         path.write_bytes(gzip.compress(lines))
     elif name.endswith(".bz2"):

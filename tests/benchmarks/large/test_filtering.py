@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.benchmarks.large import filtering
+from captau.benchmarks.large import threshold
 from captau.benchmarks.large.run_folder import lock_folder
 from captau.benchmarks.statistics.preferences import wilson_interval
 from tests.benchmarks.large.large_sets import command, put, rows_of, score, scores_in, write
@@ -231,28 +231,20 @@ def test_bad_options_and_changed_shards_are_one_line(rows, tmp_path, capsys):
     assert "keep.metric=METRIC is needed" in capsys.readouterr().err
 
 
-def test_scores_that_another_run_began_to_replace_are_not_filtered(
-    rows, tmp_path, capsys, monkeypatch
-):
-    """A run that stops in a finished one's folder leaves no manifest of scores that are half its own."""
-    score(write(tmp_path / "a.jsonl", rows), tmp_path / "run", ["rouge_l"], rows=20)
-    manifest = (tmp_path / "run" / "manifest.json").read_bytes()
-    (tmp_path / "stops.py").write_text(
-        "def score(items):\n"
-        "    if items['image_id'].iloc[0] == 'image 39':\n"
-        "        raise KeyboardInterrupt\n"
-        "    return [0.0] * len(items)\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    metrics = ["rouge_l", "python(stops:score)"]
-    with pytest.raises(KeyboardInterrupt):
-        score(write(tmp_path / "b.jsonl", rows[::-1]), tmp_path / "run", metrics, rows=20)
+def test_scores_that_are_not_those_of_the_manifest_are_not_filtered(rows, tmp_path, capsys):
+    path = write(tmp_path / "a.jsonl", rows)
+    score(path, tmp_path / "run", ["rouge_l"])
+    scores = tmp_path / "run" / "scores" / "000000.parquet"
+    frame = pd.read_parquet(scores)
+    frame.assign(rouge_l=1.0).to_parquet(scores)
     words = ["keep.above=0.1"]
     assert filter_run(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 2
-    assert "run: no manifest.json in it" in capsys.readouterr().err
-    (tmp_path / "run" / "manifest.json").write_bytes(manifest)
+    assert "000000.parquet: is not what was scored" in capsys.readouterr().err
+    manifest = tmp_path / "run" / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 2}))
     assert filter_run(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 2
-    assert "000000-00000.parquet: is not what was scored" in capsys.readouterr().err
+    message = "manifest.json: another version of captau wrote it; score the set anew"
+    assert message in capsys.readouterr().err
 
 
 def test_a_run_is_not_filtered_into_itself(rows, tmp_path, capsys, monkeypatch):
@@ -378,9 +370,9 @@ def test_a_curve_is_of_the_metric_that_scored(record, is_refused, tmp_path):
             f"scored (rouge_l|1); run captau thresholds anew"
         )
         with says(message):
-            filtering._read_curve(config, path, "rouge_l|1")
+            threshold._read_curve(config, path, "rouge_l|1")
     else:
-        points = filtering._read_curve(config, path, "rouge_l|1")
+        points = threshold._read_curve(config, path, "rouge_l|1")
         assert points.to_dict("records") == [
             {"dataset": "d", "dimension": "o", "metric": "rouge_l"}
         ]

@@ -1,21 +1,16 @@
-"""Metrics that run a model, over shards: loaded once, in batches of a size that is found by trial."""
+"""Metrics that run a model, over shards: loaded once in each process."""
 
 from __future__ import annotations
 
 import io
 import json
 import tarfile
-from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from captau.benchmarks.large import stages
-from captau.metrics.base import Metric
 from captau.metrics.neural import text
 from captau.metrics.registry import metric
-from captau.metrics.rows import Rows
 from tests.benchmarks.large.large_sets import plain, put, rows_of, score, scores_in, write
 
 
@@ -64,40 +59,3 @@ def test_images_may_lie_in_tar_shards_or_in_a_folder(weights, tmp_path):
     assert ours["image_id"].tolist() == [f"a/{i}" for i in range(len(CAPTIONS))]
     np.testing.assert_allclose(ours[metrics], theirs[metrics], atol=1e-6)
     assert (ours[metrics].to_numpy() > 0).any()  # models with weights by lot: most are cut off at 0
-
-
-@dataclass(frozen=True)
-class Slow(Metric):
-    """A metric that takes as long as `COSTS` says for its batch size."""
-
-    batch_size: int = 8
-    backend: str = "test"
-    needs = frozenset()
-    name = "slow"
-
-    def compute(self, rows: Rows) -> np.ndarray:
-        clock[0] += COSTS[self.batch_size]
-        if COSTS[self.batch_size] > 100:
-            rows.add_remark("slow(batch_size=128)", "memory was full: batches of 64")
-        return np.zeros(len(rows))
-
-
-clock = [0.0]
-COSTS: dict[int, float] = {}
-
-
-@pytest.mark.parametrize(
-    ("costs", "expected"),
-    [
-        ({8: 10, 32: 5, 128: 3}, 128),
-        ({8: 10, 32: 9.5, 128: 9.4}, 8),  # no gain worth it
-        ({8: 10, 32: 5, 128: 101}, 32),  # does not fit into memory
-    ],
-)
-def test_the_batch_size_is_found_by_trial(costs, expected, monkeypatch):
-    COSTS.clear()
-    COSTS.update(costs)
-    monkeypatch.setattr(stages.time, "perf_counter", lambda: clock[0])
-    captions = [str(i) for i in range(600)]
-    frame = pd.DataFrame({"caption": captions, "references": [()] * 600})
-    assert stages.fit_batch_size(Slow(), frame).parameters["batch_size"] == expected

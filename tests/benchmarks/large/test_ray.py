@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 import ray
 
-from captau.benchmarks.large.engines import RayEngine
+from captau.benchmarks.large.pools import open_pool
 from tests.benchmarks.large.large_sets import METRICS, command, rows_of, score, scores_in, write
-from tests.benchmarks.large.test_run import check_equal
+from tests.benchmarks.large.test_run import KILLER, check_equal
 from tests.conftest import says
 
 pytestmark = pytest.mark.cluster
@@ -36,7 +37,7 @@ def address():
 @pytest.fixture(scope="module")
 def cluster(address):
     """Join the cluster with this process."""
-    with RayEngine(None, address):
+    with open_pool("ray", None, address):
         yield
 
 
@@ -77,34 +78,57 @@ def test_the_jobs_of_a_sweep_run_on_two_nodes(address, captau, tmp_path):
     assert set(alone) < set(swept)
 
 
-def test_two_nodes_give_the_scores_of_one_process_although_a_worker_dies(
-    rows, tmp_path, monkeypatch, cluster
-):
-    (tmp_path / "dies.py").write_text(
-        "import os, pathlib, signal, both_nodes\n"
-        "def score(items):\n"
-        "    flag = pathlib.Path('killed')\n"
-        "    if not flag.exists():\n"
-        "        flag.touch()\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return both_nodes.score(items)\n"
-    )
+def test_two_nodes_give_the_scores_of_one_process(rows, tmp_path, monkeypatch, cluster):
     (tmp_path / "both_nodes.py").write_text(BOTH_NODES)
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "set" / "a.parquet", rows[:25])
     write(tmp_path / "set" / "b.parquet", rows[25:])
-    metrics = [*METRICS, "python(dies:score)"]
+    metrics = [*METRICS, "python(both_nodes:score)"]
     score("set", "out", metrics, engine="ray", workers=2, rows=20)
-    assert (tmp_path / "killed").exists()
     assert len(list((tmp_path / "nodes").iterdir())) == 2
-    score("set", "local", metrics, rows=9)
+    score("set", "local", metrics, rows=20)
     check_equal(tmp_path / "local", tmp_path / "out")
+    for path in (tmp_path / "local").rglob("*"):
+        name = path.relative_to(tmp_path / "local")
+        if path.is_file() and path.name != "run.json":
+            assert (tmp_path / "out" / name).read_bytes() == path.read_bytes(), name
     record = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert record["engine"] == "ray"
+    assert (record["engine"], record["workers"]) == ("ray", 2)
     assert record["costs"]["worker_rss"] > 0
 
 
-def test_an_actor_scores_by_a_model_as_this_process_does(
+def test_a_worker_that_dies_on_a_cluster_ends_the_run_which_goes_on_when_started_again(
+    rows, tmp_path, monkeypatch, cluster
+):
+    (tmp_path / "killer.py").write_text(KILLER)
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "set" / "a.parquet", rows[:25])
+    write(tmp_path / "set" / "b.parquet", rows[25:])
+    metrics = [*METRICS, "python(killer:score)"]
+    with says("a worker died", "finished shards are kept", "start the same command again"):
+        score("set", "out", metrics, engine="ray", workers=2)
+    assert (tmp_path / "killed").exists()
+    score("set", "out", metrics, engine="ray", workers=2)
+    costs = json.loads((tmp_path / "out" / "run.json").read_text())["costs"]["stages"]
+    assert costs["count"] | {"tasks": 0, "again": 2} == costs["count"]
+    score("set", "local", metrics)
+    check_equal(tmp_path / "local", tmp_path / "out")
+
+
+def test_a_ray_of_this_machine_is_started_and_ended(rows, tmp_path):
+    """In a process of its own, as this one has joined a cluster."""
+    path = write(tmp_path / "set.jsonl", rows)
+    words = ["score", f"candidates={path}", "engine=ray", "workers=2", "metrics=[bleu_1,cider]"]
+    code = f"from captau.benchmarks.cli.main import main; main({[*words, 'output_dir=out']!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert (record["engine"], record["workers"]) == ("ray", 2)
+
+
+def test_a_process_of_ray_scores_by_a_model_as_this_process_does(
     rows, tmp_path, weights, monkeypatch, cluster
 ):
     """Without a GPU each node has one process for it, with all its cores; text metrics stand beside it."""
@@ -161,4 +185,4 @@ def test_a_cluster_that_needs_a_token_is_one_line(words, rows, tmp_path, capsys,
 def test_a_missing_ray_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)  # an import of it fails
     with says("ray is not installed", "captau[ray]"):
-        RayEngine(None, None)
+        open_pool("ray", None, None).__enter__()

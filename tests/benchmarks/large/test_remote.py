@@ -31,12 +31,12 @@ def test_shards_and_results_may_lie_in_fsspecs_memory(rows, tmp_path):
     memory.pipe_file("/set/_SUCCESS", b"")
     scores = score("memory://set", tmp_path / "out", METRICS, rows=9)
     local = score([tmp_path / "a.jsonl.gz", tmp_path / "b.jsonl.gz"], tmp_path / "local", METRICS)
-    assert scores.corpus == local.corpus
+    assert scores.corpus == pytest.approx(local.corpus, rel=1e-12)
     second = score("memory://set/*.gz", "memory://out", METRICS, work=tmp_path / "work", rows=9)
-    assert second.corpus == local.corpus
+    assert second.corpus == pytest.approx(local.corpus, rel=1e-12)
     folder = ResultFolder("memory://out")
-    assert json.loads(folder.read("corpus.json")) == local.corpus
-    assert len(folder.list_names("scores")) == 6
+    assert json.loads(folder.read("corpus.json")) == second.corpus
+    assert folder.list_names("scores") == ["000000.parquet", "000001.parquet"]
     assert (
         "nothing to do"
         in score(
@@ -100,7 +100,7 @@ def test_shards_and_results_may_lie_in_an_object_store(rows, tmp_path, s3, use_e
         "s3://bucket/set/*.parquet", "s3://bucket/out", METRICS, work=tmp_path / "work", rows=9
     )
     local = score([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "local", METRICS)
-    assert scores.corpus == local.corpus
+    assert scores.corpus == pytest.approx(local.corpus, rel=1e-12)
     assert json.loads(system.cat_file("bucket/out/manifest.json"))["rows"] == 40
     output = tmp_path / "filtered"
     words = ["keep.run=s3://bucket/out", "keep.metric=cider", "keep.above=0.5", "workers=0"]

@@ -1,49 +1,21 @@
-"""Calls to an object store by a stand-in: how long they may take, what is listed, and what errors say."""
+"""Shards that are found by path, glob, folder and URL, here and in a stand-in for an object store."""
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
-import sys
-import threading
-from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
-import pyarrow as pa
 import pytest
 
-from captau.datasets.shards import shard_files
-from captau.datasets.shards.shard_files import (
-    RemotePath,
+from captau.datasets.reading import shard_files
+from captau.datasets.reading.shard_files import (
     Shard,
-    call_in_time,
     find_shards,
-    is_url,
     kind_of,
     local_copy,
-    open_file_system,
-    open_unpacked,
-    plain_name,
-    reporting_store_errors,
+    name_of_copy,
     stat_shard,
 )
 from tests.conftest import says
-
-
-def test_errors_of_a_store_are_one_line():
-    errors = {
-        FileNotFoundError("x"): "s3://b: is not there",
-        ValueError(
-            "a\n b"
-        ): "s3://b: cannot be reached (ValueError: a b); what is done is kept: start the",
-        OSError(): "s3://b: cannot be reached (OSError: no answer in time); what is done is kept",
-        ValueError("x" * 201): f"cannot be reached (ValueError: {'x' * 200});",
-    }
-    for error, message in errors.items():
-        with says(message), reporting_store_errors("s3://b"):
-            raise error
 
 
 class Store:
@@ -111,154 +83,6 @@ def test_shards_of_a_store_are_listed_in_natural_order(url, expected, monkeypatc
     assert store.asked == ["cache"]
 
 
-def test_a_store_that_is_silent_is_given_up_with_a_remedy(monkeypatch):
-    monkeypatch.setenv("CAPTAU_STORE_SECONDS", "0.01")
-    over = threading.Event()
-    with pytest.raises(TimeoutError) as error:
-        call_in_time(over.wait)
-    over.set()
-    assert str(error.value) == "no answer in 0.01 s; CAPTAU_STORE_SECONDS= sets another patience"
-
-    def fail():
-        raise TimeoutError("its own")
-
-    with pytest.raises(TimeoutError, match=r"^its own$"):
-        call_in_time(fail)
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (
-            ImportError("Install s3fs"),
-            "s3://b/x: Install s3fs; for s3:// pip install 'captau[remote]'",
-        ),
-        (ValueError("no such protocol"), "s3://b/x: no such protocol"),
-    ],
-)
-def test_a_store_without_its_client_says_what_to_install(error, message, monkeypatch):
-    def refuse(url):
-        assert url == "s3://b/x"
-        raise error
-
-    fsspec = ModuleType("fsspec")
-    fsspec.core = SimpleNamespace(url_to_fs=refuse)
-    monkeypatch.setitem(sys.modules, "fsspec", fsspec)
-    with says(message):
-        open_file_system("s3://b/x")
-    fsspec.core = SimpleNamespace(url_to_fs=lambda url: ("a system", url))
-    assert open_file_system("s3://b/x") == ("a system", "s3://b/x")
-    monkeypatch.setitem(sys.modules, "fsspec", None)
-    with says("s3://b/x: fsspec is not installed: pip install 'captau[remote]'"):
-        open_file_system("s3://b/x")
-
-
-class Bucket:
-    """Files by path; notes what it is asked."""
-
-    def __init__(self, **files):
-        self.files, self.asked = files, []
-
-    def __getattr__(self, name):
-        def answer(*arguments):
-            self.asked.append((name, *arguments))
-            return {"exists": 1, "size": "7", "cat_file": b"abc", "isdir": self.files}.get(name)
-
-        return answer
-
-    def ls(self, path, detail):
-        self.asked.append(("ls", path, detail))
-        return [f"{path}/{name}" for name in self.files]
-
-
-@pytest.fixture
-def calls(monkeypatch):
-    """What each call to a store may take."""
-    asked = []
-
-    def call(method, size, seconds):
-        asked.append((size, seconds))
-        return method()
-
-    monkeypatch.setattr(shard_files, "call_in_time", call)
-    return asked
-
-
-def test_a_path_in_a_store_does_what_a_path_does(calls, monkeypatch, tmp_path):
-    bucket, opened = Bucket(one=1, two=2), []
-    monkeypatch.setattr(
-        shard_files, "open_file_system", lambda url: opened.append(url) or (bucket, "b/f/")
-    )
-    path = RemotePath("s3://b/f/", seconds=2.5)
-    assert (str(path), path.path, opened) == ("s3://b/f", "b/f", ["s3://b/f/"])
-    below = path / "x"
-    assert (str(below), below.path, below.seconds) == ("s3://b/f/x", "b/f/x", 2.5)
-    assert str(path) == "s3://b/f"
-    source = tmp_path / "source"
-    source.write_bytes(b"12345")
-    assert below.exists() is True
-    assert below.is_file() is True
-    assert below.size() == 7
-    assert below.read_bytes(9) == b"abc"
-    assert below.read_bytes() == b"abc"
-    below.write_bytes(b"1234")
-    below.copy_from(source)
-    below.unlink()
-    assert path.list_names() == ["one", "two"]
-    assert bucket.asked == [
-        *[("exists", "b/f/x")] * 2,
-        ("size", "b/f/x"),
-        *[("cat_file", "b/f/x")] * 2,
-        ("pipe_file", "b/f/x", b"1234"),
-        ("put_file", str(source), "b/f/x"),
-        ("rm_file", "b/f/x"),
-        ("isdir", "b/f"),
-        ("ls", "b/f", False),
-    ]
-    sizes = [0, 0, 0, 9, 0, 4, 5, 0, 0, 0]
-    assert calls == [(size, 2.5) for size in sizes]
-    bucket.files = {}
-    assert path.list_names() == []
-
-
-def test_a_file_that_cannot_be_looked_for_is_none_where_errors_are_those_of_files(
-    calls, monkeypatch
-):
-    @contextmanager
-    def as_files(url):
-        yield
-        raise OSError(url)
-
-    @contextmanager
-    def as_others(url):
-        yield
-        raise KeyError(url)
-
-    bucket = Bucket()
-    monkeypatch.setattr(shard_files, "open_file_system", lambda url: (bucket, "b"))
-    path = RemotePath("s3://b")
-    path.reporting = as_files
-    assert path.is_file() is False
-    path.reporting = as_others
-    with pytest.raises(KeyError):
-        path.is_file()
-
-
-@pytest.mark.parametrize(
-    ("path", "is_there"),
-    [
-        ("s3://b", True),
-        ("https://a", True),
-        ("a/b", False),
-        ("C://x", False),
-        ("x://a", False),
-        ("ab://", True),
-    ],
-)
-def test_a_url_begins_with_a_scheme(path, is_there):
-    assert is_url(path) is is_there
-
-
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
@@ -268,8 +92,10 @@ def test_a_url_begins_with_a_scheme(path, is_there):
         ("a.ndjson.lz4", "lines"),
         ("a.tar.zst", "tar"),
         ("a.json.gz", "json"),
-        ("a.json.zst", None),
-        ("a.csv", None),
+        ("a.json.zst", "json"),
+        ("a.csv", "csv"),
+        ("a.CSV.gz", "csv"),
+        ("a.parquet.gz", None),
         ("parquet", None),
     ],
 )
@@ -290,7 +116,7 @@ def test_the_kind_of_a_shard_is_told_by_its_ending(path, kind):
     ],
 )
 def test_kept_rows_are_packed_by_gzip_alone(path, name):
-    assert plain_name(path) == name
+    assert name_of_copy(path) == name
 
 
 @pytest.fixture
@@ -342,7 +168,7 @@ def test_shards_of_one_name_stay_together(tmp_path):
     [
         (
             "empty",
-            "empty: no shards there; Parquet (.parquet), JSON lines (.jsonl, .jsonl.gz, .jsonl.zst) or tar (.tar, .tar.gz) is expected",
+            "empty: no shards there; Parquet (.parquet), JSON lines (.jsonl, .jsonl.gz), CSV (.csv, .csv.gz) or tar (.tar, .tar.gz) is expected",
         ),
         ("*.zip", "*.zip: no shards there; "),
         ("none.tar", "none.tar: cannot be read (No such file or directory)"),
@@ -376,7 +202,8 @@ class OneFile(Store):
         Path(path).write_bytes(self.content)
 
 
-def test_a_shard_behind_a_url_is_copied_while_it_is_read(monkeypatch, tmp_path, calls):
+def test_a_shard_behind_a_url_is_copied_while_it_is_read(monkeypatch, tmp_path):
+    calls = []
     store = OneFile("b/a.tar")
     monkeypatch.setattr(
         shard_files, "open_file_system", lambda url: (store, url.removeprefix("s3://"))
@@ -417,29 +244,3 @@ def test_a_shard_of_this_machine_is_read_where_it_lies(tmp_path):
     with says(f"{path}: changed since the run began"), local_copy(shard, tmp_path):
         path.write_bytes(b"xy")
     assert path.read_bytes() == b"xy"
-
-
-@pytest.mark.parametrize("packing", ["", ".gz", ".bz2", ".xz", ".zst", ".lz4"])
-def test_packed_files_are_unpacked_as_their_names_say(packing, tmp_path):
-    content = b"one\ntwo\n" * 1000
-    path = tmp_path / "file"
-    if packing in (".zst", ".lz4"):
-        with pa.CompressedOutputStream(
-            str(path), {".zst": "zstd", ".lz4": "lz4"}[packing]
-        ) as stream:
-            stream.write(content)
-    else:
-        pack = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[
-            packing
-        ]
-        path.write_bytes(pack(content))
-    with open_unpacked(path, f"A.JSONL{packing.upper()}") as stream:
-        assert stream.readline() == b"one\n"
-        assert stream.read() == content[4:]
-    path.write_bytes(b"")
-    if packing:
-        with pytest.raises(EOFError, match=r"^it is empty$"), open_unpacked(path, f"a{packing}"):
-            pass
-    else:
-        with open_unpacked(path, "a.jsonl") as stream:
-            assert stream.read() == b""

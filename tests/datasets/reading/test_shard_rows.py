@@ -10,19 +10,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.datasets.reading.table import Columns
-from captau.datasets.shards import shard_rows
-from captau.datasets.shards.shard_files import Shard
-from captau.datasets.shards.shard_rows import (
+from captau.datasets.reading import shard_rows
+from captau.datasets.reading.shard_files import Shard, stat_shard
+from captau.datasets.reading.shard_rows import (
     SCHEMA,
-    batch_rows,
     check_size,
-    column_types,
     count_text_bytes,
+    join_tables,
     missing_column,
     read_rows,
-    read_samples,
+    tables_of_rows,
 )
+from captau.datasets.reading.table import Columns
+from captau.datasets.reading.tar_samples import read_samples
 from tests.benchmarks.large.large_sets import put
 from tests.conftest import says
 
@@ -41,26 +41,28 @@ def test_texts_may_have_as_many_bytes_as_the_limit(monkeypatch: pytest.MonkeyPat
         "captions"
     ):
         check_size("s", 1000, 1000, shard_rows.MOST_BYTES + 1)
-    rows: list[Any] = [("1", "é", None), ("2", "abc", ("d", "ef")), ("33", None, None)]
+    rows: list[Any] = [("1", "a" * 1_000, None), ("2", "b", ("c" * 999,)), ("3", "d" * 1_000, None)]
     for limit, size, message in (
-        (12, 3, ""),
-        (11, 3, "rows 0 to 2"),
-        (7, 1, ""),
-        (6, 1, "rows 1 to 1"),
+        (3_100, 3, ""),
+        (2_900, 3, "rows 0 to 2"),
+        (2_100, 2, ""),
+        (1_900, 2, "rows 0 to 1"),
+        (900, 1, "rows 0 to 0"),
     ):
         monkeypatch.setattr(shard_rows, "MOST_BYTES", limit)
+        tables = join_tables(tables_of_rows(rows), "s", size)
         if message:
             with says(f"s: the texts of {message} have more than"):
-                list(batch_rows(rows, "s", size))
+                list(tables)
         else:
-            assert sum(map(len, batch_rows(rows, "s", size))) == 3
+            assert sum(map(len, tables)) == 3
 
 
 @pytest.mark.parametrize(("size", "sizes"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3]), (4, [3])])
 def test_rows_are_numbered_through_tables_of_a_size(size: int, sizes: list[int]) -> None:
     rows: list[Any] = [("1", "a", None), ("2", "b", ("c", "d")), ("3", "e", ())]
     images = ["x", "y", "z"]
-    tables = list(batch_rows(iter(rows), "s", size))
+    tables = list(join_tables(tables_of_rows(rows), "s", size))
     assert [len(table) for table in tables] == sizes
     assert {table.schema for table in tables} == {SCHEMA}
     assert pa.concat_tables(tables).to_pylist() == [
@@ -75,10 +77,10 @@ def test_rows_are_numbered_through_tables_of_a_size(size: int, sizes: list[int])
             taken.append(image)
             yield row
 
-    tables = list(batch_rows(with_images(), "s", size, taken))
+    tables = list(join_tables(tables_of_rows(with_images(), taken), "s", size))
     assert [image for table in tables for image in table.column("image").to_pylist()] == images
     assert taken == []
-    assert list(batch_rows([], "s", 2)) == []
+    assert list(join_tables(tables_of_rows([]), "s", 2)) == []
 
 
 def parquet(folder: Path, columns: dict[str, Any], **options: int) -> tuple[Path, Shard]:
@@ -134,12 +136,88 @@ def test_columns_of_another_kind_are_named(
         list(read_rows(path, shard, COLUMNS, 10))
 
 
-def test_types_of_columns_are_told_by_captaus_names(tmp_path: Path) -> None:
-    path, shard = parquet(tmp_path, {"id": [1], "caption": ["a"], "other": [1.5]})
-    columns = Columns(image_id="id")
-    assert column_types(path, shard, columns) == {"image_id": "int64", "caption": "string"}
+def test_a_missing_column_of_no_columns_is_named() -> None:
     error = missing_column("s", "caption", "text", [])
     assert str(error) == "s: no column 'text'; there are: none; columns.caption=NAME names another"
+
+
+def write_text(folder: Path, name: str, text: str) -> tuple[Path, Shard]:
+    path = folder / name
+    path.write_bytes(text.encode())
+    return path, stat_shard(str(path))
+
+
+def test_a_csv_table_has_texts_and_lists(tmp_path: Path) -> None:
+    """An id of digits keeps its zeros; a cell in quotes may have commas and lines."""
+    cells = [
+        ["image_id", "other", "caption", "references"],
+        ["007", "1.5", '"a dog, and\na ""cat"""', '"[""a dog"", ""a cat""]"'],
+        ["é", "x", "a bird", "a bird ||| two birds"],
+        ["", "", "", ""],
+    ]
+    path, shard = write_text(tmp_path, "a.csv", "".join(f"{','.join(row)}\n" for row in cells))
+    (table,) = read_rows(path, shard, COLUMNS, 10)
+    caption = 'a dog, and\na "cat"'
+    assert table.to_pylist() == [
+        {"row": 0, "image_id": "007", "caption": caption, "references": ["a dog", "a cat"]},
+        {"row": 1, "image_id": "é", "caption": "a bird", "references": ["a bird", "two birds"]},
+        {"row": 2, "image_id": "", "caption": "", "references": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "image_id,text\n1,a\n",
+            "no column 'caption'; there are: image_id, text; columns.caption=",
+        ),
+        (
+            "image_id,caption\n1,a,b\n",
+            "corrupt (CSV parse error: Row #2: Expected 2 columns, got 3: 1,a,b); get",
+        ),
+        ("image_id,caption,references\n1,a,{'b'}\n", "row 0: references is "),
+    ],
+)
+def test_faults_of_a_csv_table_are_named(text: str, message: str, tmp_path: Path) -> None:
+    path, shard = write_text(tmp_path, "a.csv", text)
+    with says(f"{path}: {message}"):
+        list(read_rows(path, shard, COLUMNS, 10))
+
+
+def test_lines_that_arrow_refuses_are_read_by_the_rules_of_small_files(tmp_path: Path) -> None:
+    """Arrow reads what stands before them, in steps of 1 MB; half a character becomes U+FFFD, as in a small file."""
+    long_text = "a" * 2_000_000
+    lines = ['{"image_id": "a", "caption": "b"}\n'] * 40_000
+    lines += ['{"image_id": 7, "caption": "\\ud800", "references": ["c"]}\n']
+    lines += [f'{{"image_id": "d", "caption": "{long_text}"}}\n']
+    path, shard = write_text(tmp_path, "a.jsonl", "".join(lines))
+    table = pa.concat_tables(read_rows(path, shard, COLUMNS, 1_000))
+    assert table["row"].to_pylist() == list(range(40_002))
+    assert table.slice(39_999).to_pylist() == [
+        {"row": 39_999, "image_id": "a", "caption": "b", "references": None},
+        {"row": 40_000, "image_id": "7", "caption": "\ufffd", "references": ["c"]},
+        {"row": 40_001, "image_id": "d", "caption": long_text, "references": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"image_id": "1"}', "3: no column 'caption'; there are: image_id; columns.caption=NAME"),
+        ('{"image_id": "1", "caption": null}', "3: 'caption' is None, not str"),
+        ('{"image_id": "1", "caption": "a', "3: "),
+        ('{"image_id": "1", "image_id": "2", "caption": "a"}', "3: "),
+        ("[1]", "3: an object is expected, not list"),
+    ],
+)
+def test_a_fault_of_json_lines_is_named_by_its_line(
+    line: str, message: str, tmp_path: Path
+) -> None:
+    first = '{"image_id": "2020-01-01", "caption": "a"}\n\n'
+    path, shard = write_text(tmp_path, "a.jsonl", first + line)
+    with says(message):
+        list(read_rows(path, shard, COLUMNS, 10))
 
 
 def test_samples_of_a_tar_have_the_parts_that_are_read(tmp_path: Path) -> None:

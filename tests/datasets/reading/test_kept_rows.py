@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.datasets.shards import kept_rows
-from captau.datasets.shards.kept_rows import copy_kept_rows
+from captau.datasets.reading import kept_rows
+from captau.datasets.reading.kept_rows import copy_kept_rows
 from tests.benchmarks.large.large_sets import put
 from tests.conftest import says
 
@@ -51,7 +51,7 @@ def test_the_number_of_rows_that_are_read_at_a_time_changes_no_byte_of_a_copy(
     monkeypatch.setattr(kept_rows, "_GROUP_ROWS", 128)
     contents: set[bytes] = set()
     for n_rows in (128, 32, 1):
-        monkeypatch.setattr(kept_rows, "_COPIED_ROWS", n_rows)
+        monkeypatch.setattr(kept_rows, "STEP_ROWS", n_rows)
         filter_parquet(column, tmp_path)
         contents.add((tmp_path / "kept.parquet").read_bytes())
     assert len(contents) == 1
@@ -104,7 +104,7 @@ def test_a_row_group_has_no_more_bytes_than_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = numbers(tmp_path, 60)
-    monkeypatch.setattr(kept_rows, "_COPIED_ROWS", 10)
+    monkeypatch.setattr(kept_rows, "STEP_ROWS", 10)
     with pq.ParquetFile(path) as file:
         (size,) = {batch.get_total_buffer_size() for batch in file.iter_batches(10)}
     for limit, groups in ((2 * size, [20] * 3), (2 * size - 1, [10] * 6), (5 * size, [50, 10])):
@@ -153,3 +153,14 @@ def test_samples_of_another_number_than_were_scored_are_refused(tmp_path: Path) 
     copy_kept_rows(tmp_path / "a.tar", "a.tar", "tar", [False, False, True], tmp_path / "b.tar.gz")
     with tarfile.open(tmp_path / "b.tar.gz", "r:") as archive:
         assert archive.getnames() == ["c.txt", "c.jpg"]
+
+
+def test_kept_rows_of_a_csv_table_are_as_they_were(tmp_path):
+    """A row goes on over a line's end inside quotes; an empty line outside them is no row."""
+    rows = [b'1,"a ""dog""\n\n, runs"\n', b"2,a cat\r\n", b"\n", b'3,"two\nmen"']
+    for name, packing in (("a.csv", bytes), ("a.csv.gz", gzip.compress)):
+        (tmp_path / name).write_bytes(packing(b"".join([b"image_id,caption\n", *rows])))
+        copy_kept_rows(tmp_path / name, name, "csv", [True, False, True], tmp_path / "copy")
+        content = (tmp_path / "copy").read_bytes()
+        content = gzip.decompress(content) if packing is not bytes else content
+        assert content == b"".join([b"image_id,caption\n", rows[0], rows[3], b"\n"])

@@ -6,7 +6,7 @@ import gzip
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import accumulate
 from pathlib import Path
@@ -17,14 +17,13 @@ import pyarrow.parquet as pq
 
 from ..cache import replacing
 from ..errors import InputError
-from ..reading.table import BUFFER_BYTES
-from .shard_files import open_unpacked
-from .shard_rows import CAPTION_ENDINGS, IMAGES, list_members, open_tar
+from .packed_files import unpacked
+from .shard_rows import STEP_ROWS
+from .table import BUFFER_BYTES
+from .tar_samples import CAPTION_ENDINGS, IMAGES, list_members, open_tar
 
 #: The most rows of a Parquet file that are read for a row group, and the most bytes of them.
 _GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 29
-#: How many of them are read at a time, a divisor of these rows: few, as a small file may repeat a long text in all rows.
-_COPIED_ROWS = 256
 #: The bytes of a sample of a tar that are held in memory; more of them wait in a temporary file.
 _SAMPLE_BYTES = 1 << 26
 
@@ -35,7 +34,7 @@ def copy_kept_rows(path: Path, name: str, kind: str, is_kept: Sequence[bool], ta
     Args:
         path: its file.
         name: its path or URL, whose ending says how it is packed.
-        kind: of `ENDINGS`.
+        kind: as of a `Shard`.
         is_kept: whether each row is kept, in order.
         target: the file to write; JSON lines and tar are packed by gzip where their name ends so, and
             not at all else.
@@ -48,16 +47,35 @@ def copy_kept_rows(path: Path, name: str, kind: str, is_kept: Sequence[bool], ta
         if name.lower().endswith(".gz"):
             packed_stream = gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0)
             stream = stack.enter_context(packed_stream)
-        if kind == "lines":
-            with open_unpacked(path, name) as lines:
-                rows = (line for line in lines if line.strip())
-                stream.writelines(
-                    line if line.endswith(b"\n") else line + b"\n"
-                    for line, row_is_kept in zip(rows, is_kept, strict=True)
-                    if row_is_kept
-                )
-        else:
+        if kind == "tar":
             _copy_kept_samples(path, name, is_kept, stream, target.parent)
+            return
+        with path.open("rb") as packed, unpacked(packed, name) as lines:
+            rows: Iterable[bytes] = lines
+            if kind == "csv":
+                rows = _join_csv_lines(lines)
+            rows = (row for row in rows if row.strip())
+            if kind == "csv":
+                stream.write(_end_line(next(rows)))  # the names of the columns
+            for row, row_is_kept in zip(rows, is_kept, strict=True):
+                if row_is_kept:
+                    stream.write(_end_line(row))
+
+
+def _end_line(line: bytes) -> bytes:
+    return line if line.endswith(b"\n") else line + b"\n"
+
+
+def _join_csv_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the rows of a CSV table, which go on over a line's end inside quotes."""
+    row = b""
+    for line in lines:
+        row += line
+        if row.count(b'"') % 2 == 0:
+            yield row
+            row = b""
+    if row:
+        yield row
 
 
 def _copy_kept_parquet_rows(path: Path, is_kept: Sequence[bool], stream: IO[bytes]) -> None:
@@ -74,7 +92,7 @@ def _copy_kept_parquet_rows(path: Path, is_kept: Sequence[bool], stream: IO[byte
             row_groups = map(file.metadata.row_group, range(file.num_row_groups))
             ends |= set(accumulate(row_group.num_rows for row_group in row_groups))
         end, n_bytes, tables = 0, 0, list[pa.Table]()
-        for batch in file.iter_batches(_COPIED_ROWS):
+        for batch in file.iter_batches(STEP_ROWS):
             batch_bytes = batch.get_total_buffer_size()  # `nbytes` knows no views in PyArrow 21
             if tables and n_bytes + batch_bytes > _GROUP_BYTES:
                 writer.write_table(_take_tables(tables))
@@ -108,7 +126,8 @@ def _copy_kept_samples(
 ) -> None:
     number, last_key = -1, ""
     with (
-        open_unpacked(path, name) as source,
+        path.open("rb") as packed,
+        unpacked(packed, name) as source,
         open_tar(source) as archive,
         tarfile.open(fileobj=stream, mode="w|") as filtered,
         tempfile.SpooledTemporaryFile(_SAMPLE_BYTES, dir=str(work)) as contents,
