@@ -82,11 +82,12 @@ def ngram_keys(corpus: Corpus, orders: int) -> list[KeyHalves]:
 
 def _word_keys(words: Iterable[str]) -> KeyHalves:
     """Return the hash of each word, shape (2, n_words)."""
-    digests = b"".join(
-        hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        for word in words
-    )
-    return np.frombuffer(digests, dtype="<u8").reshape(-1, 2).T.astype(np.uint64)
+    digests: list[bytes] = []
+    for word in words:
+        digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=16)
+        digests.append(digest.digest())
+
+    return np.frombuffer(b"".join(digests), dtype="<u8").reshape(-1, 2).T.astype(np.uint64)
 
 
 def _append_words(prefixes: KeyHalves, words: KeyHalves) -> KeyHalves:
@@ -155,10 +156,9 @@ def merge(parts: Iterable[DocumentCounts], min_documents: int = 1) -> DocumentCo
 
     stretches: list[DocumentCounts] = []
     for first in range(n_stretches):
-        of_stretch = [
-            part.select(slice(part_edges[first], part_edges[first + 1]))
-            for part, part_edges in zip(parts, edges, strict=True)
-        ]
+        of_stretch: list[DocumentCounts] = []
+        for part, part_edges in zip(parts, edges, strict=True):
+            of_stretch.append(part.select(slice(part_edges[first], part_edges[first + 1])))
         joined = _concatenate(of_stretch)
         total = _sort_and_sum(joined.high, joined.low, joined.counts.astype(np.int64), 0)
         stretches.append(total.select(total.counts >= min_documents))
@@ -182,7 +182,8 @@ def _sort_and_sum(high: KeyHalves, low: KeyHalves, counts: Ints, documents: int)
     high = high[order]
     low = low[order]
     same_high = high[1:] == high[:-1]
-    if (same_high & (low[1:] != low[:-1])).any():  # keys with one half in common: order by both
+    # Keys with one half in common are ordered by both.
+    if (same_high & (low[1:] != low[:-1])).any():
         by_both = np.lexsort((low, high))
         order = order[by_both]
         high = high[by_both]
@@ -219,14 +220,17 @@ def read_range(path: Path, number: int, n_ranges: int) -> DocumentCounts:
     counts = DocumentCounts(*layout.map_columns(path), layout.documents)
 
     # The bounds are whole numbers: 2^64, the end of the last range, is no unsigned integer of 64 bits.
-    bounds = [(number + step) * (1 << 64) // n_ranges for step in (0, 1)]
-    begin, end = (
-        len(counts.high) if bound >> 64 else int(np.searchsorted(counts.high, np.uint64(bound)))
-        for bound in bounds
-    )
+    edges: list[int] = []
+    for step in (number, number + 1):
+        bound = step * (1 << 64) // n_ranges
+        is_end = bound >> 64 > 0
+        edge = len(counts.high)
+        if not is_end:
+            edge = int(np.searchsorted(counts.high, np.uint64(bound)))
+        edges.append(edge)
 
     # A copy, so that no more of the file stays mapped.
-    return _concatenate([counts.select(slice(begin, end))])
+    return _concatenate([counts.select(slice(*edges))])
 
 
 def join_ranges(path: Path, parts: Sequence[Path], documents: int) -> None:
@@ -234,7 +238,8 @@ def join_ranges(path: Path, parts: Sequence[Path], documents: int) -> None:
     layouts = [_Layout.read(part) for part in parts]
     with replacing(path) as stream:
         _write_header(stream, documents, sum(layout.entries for layout in layouts))
-        for size, bytes_before in ((8, 0), (8, 8), (4, 16)):  # column by column
+        # Column by column: both halves of the keys, and the counts.
+        for size, bytes_before in ((8, 0), (8, 8), (4, 16)):
             for part, layout in zip(parts, layouts, strict=True):
                 with part.open("rb") as source:
                     source.seek(_HEADER + bytes_before * layout.entries)
