@@ -160,10 +160,11 @@ class OutsideMetric(Metric):
 
     def find_file(self, path: str) -> Path:
         """Return a file that the metric reads; raise InputError if there is none."""
-        found = expand_home(path)
-        if not found.is_file():
-            raise InputError(f"metric {self.name}: no file {found}")
-        return found
+        file = expand_home(path)
+        if not file.is_file():
+            raise InputError(f"metric {self.name}: no file {file}")
+
+        return file
 
 
 @register("file")
@@ -417,22 +418,24 @@ class PythonFunction(OutsideMetric):
 
         loaded = getattr(module, attribute, None)
         if not callable(loaded) and not isinstance(loaded, Metric):
-            public = {
-                name: value
-                for name, value in vars(module).items()
-                if callable(value) and not name.startswith("_")
-            }
-            own_names = [
-                name for name, value in public.items() if value.__module__ == module.__name__
-            ]
-            raise unknown(f"function of {module_name}", attribute, own_names or public)
+            public_names: list[str] = []
+            own_names: list[str] = []
+            for name, value in vars(module).items():
+                if callable(value) and not name.startswith("_"):
+                    public_names.append(name)
+                    # What a module imports is public, too, but seldom meant.
+                    if value.__module__ == module.__name__:
+                        own_names.append(name)
+            raise unknown(f"function of {module_name}", attribute, own_names or public_names)
+
         return loaded
 
     def _find_parameters(self, function: Callable[..., Any]) -> list[tuple[inspect.Parameter, str]]:
         """Return the function's parameters, each with the column that it gets; none of a function of the items."""
         try:
             signature = inspect.signature(function)
-        except ValueError:  # of a function in C
+        # A function in C may have no signature.
+        except ValueError:
             return []
 
         named: list[inspect.Parameter] = []
@@ -440,9 +443,8 @@ class PythonFunction(OutsideMetric):
             if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 named.append(parameter)
         required = [parameter for parameter in named if parameter.default is parameter.empty]
-        recognised = [
-            parameter for parameter in named if parameter.name in (*PARAMETERS, "context")
-        ]
+        known_names = (*PARAMETERS, "context")
+        recognised = [parameter for parameter in named if parameter.name in known_names]
         if recognised and all(parameter in recognised for parameter in required):
             return [(parameter, parameter.name) for parameter in recognised]
 

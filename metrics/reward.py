@@ -117,10 +117,10 @@ class TrainerReward(ABC):
 
         return compute_score
 
-    def _take(self, columns: Mapping[str, Any], name: str, who: str) -> Any:
+    def _take(self, columns: Mapping[str, Any], name: str, subject: str) -> Any:
         if name not in columns:
             raise InputError(
-                f"reward {self.__name__}: {who} no '{name}'; there are {', '.join(columns) or 'none'}"
+                f"reward {self.__name__}: {subject} no '{name}'; there are {', '.join(columns) or 'none'}"
             )
         return columns[name]
 
@@ -228,8 +228,8 @@ class Reward(TrainerReward):
                 )
             texts_of_captions: list[tuple[str, ...]] = []
             for i, texts in enumerate(references):
-                several = [texts] if isinstance(texts, str) else texts
-                texts_of_captions.append(_check_references(i, several, "caption"))
+                of_caption = [texts] if isinstance(texts, str) else texts
+                texts_of_captions.append(_check_references(i, of_caption, "caption"))
             columns["references"] = texts_of_captions
 
         if images is not None:

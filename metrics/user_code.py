@@ -42,13 +42,14 @@ def run_user_code(label: str, run: Callable[[], Returned], advice: str = "") -> 
 def _source_line(error: BaseException) -> str:
     """Name file and line in the user's code that an exception comes from, for the end of a message."""
     if isinstance(error, SyntaxError):
-        return ""  # its text names file and line
+        # Its text names file and line.
+        return ""
 
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename not in _OWN_FILES and not frame.filename.startswith("<frozen")
-    ]
+    frames: list[traceback.FrameSummary] = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        is_own = frame.filename in _OWN_FILES or frame.filename.startswith("<frozen")
+        if not is_own:
+            frames.append(frame)
     if not frames:
         return ""
 

@@ -5,14 +5,16 @@ What one person reaches against another is a goal for metrics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pandas as pd
 
 from ...datasets.errors import InputError
 from ...datasets.reading.source_files import sha256
+from ...datasets.schema import Scale
 from ...metrics.base import Metric
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.judged_pairs import PairAnswers
@@ -210,7 +212,10 @@ def _measure_raters(options: AgreeOptions) -> Results:
         histograms |= of_dataset.histograms
         distributions |= of_dataset.distributions
 
-    distribution_rows = [row for d in distributions.values() for row in d.rows()]
+    distribution_rows: list[dict[str, Any]] = []
+    for distribution in distributions.values():
+        distribution_rows += distribution.rows()
+
     frames = {
         "agreement.csv": make_frame(rows, AGREEMENT_COLUMNS),
         "distributions.csv": make_frame(distribution_rows, DISTRIBUTION_COLUMNS),
@@ -241,32 +246,76 @@ def _measure_raters(options: AgreeOptions) -> Results:
     return Results(frames, record, tables, figures, summary=summary)
 
 
-def _measure_dataset(selection: EvaluationSet, options: AgreeOptions) -> RaterAgreement:
-    card = selection.caption_set.card
-    ratings = selection.ratings
-    item_ids = list(selection.items["item_id"])
-    dimensions = selection.protocol.dimension
-    scales = card.scales
-    # Without ratings, the strengths of preferences are what people agree on.
-    is_of_pairs = not dimensions and not selection.preferences.empty
-    if is_of_pairs:
-        answers = PairAnswers.from_preferences(selection.preferences, item_ids)
-        ratings = answers.ratings
-        item_ids = answers.item_ids
-        scales = answers.scales
-        dimensions = tuple(scales)
-        groups = pd.Series("", index=item_ids)
-        if options.by != "dataset":
-            raise InputError(
-                f"dataset {selection.name}: by={options.by} groups ratings, and the dataset has preferences between pairs"
+@dataclass(frozen=True)
+class _AgreementData:
+    """The ratings, or preferences as ratings of pairs, that people's agreement is measured on.
+
+    Attributes:
+        ratings: columns `item_id, dimension, rater, value`.
+        item_ids: the items, or pairs.
+        scales: by dimension.
+        dimensions: those that are measured.
+        groups: the group of each item, by item id, for the distributions.
+        is_of_pairs: whether the items are pairs, each in both orders.
+    """
+
+    ratings: pd.DataFrame
+    item_ids: list[str]
+    scales: Mapping[str, Scale]
+    dimensions: tuple[str, ...]
+    groups: pd.Series
+    is_of_pairs: bool
+
+    @classmethod
+    def select(cls, selection: EvaluationSet, by: str) -> _AgreementData:
+        """Select what people agree on: ratings, or without any the strengths of preferences.
+
+        Args:
+            selection: the dataset.
+            by: how distributions are grouped, as `group_items` takes it.
+
+        Raises:
+            InputError: where there is neither, or preferences are to be grouped.
+        """
+        item_ids = list(selection.items["item_id"])
+        if selection.protocol.dimension or selection.preferences.empty:
+            selection.require_ratings("it has neither ratings nor preferences to agree on")
+            return cls(
+                ratings=selection.ratings,
+                item_ids=item_ids,
+                scales=selection.caption_set.card.scales,
+                dimensions=selection.protocol.dimension,
+                groups=group_items(selection, by),
+                is_of_pairs=False,
             )
-    else:
-        selection.require_ratings("it has neither ratings nor preferences to agree on")
-        groups = group_items(selection, options.by)
+
+        if by != "dataset":
+            raise InputError(
+                f"dataset {selection.name}: by={by} groups ratings, and the dataset has preferences between pairs"
+            )
+        answers = PairAnswers.from_preferences(selection.preferences, item_ids)
+        return cls(
+            ratings=answers.ratings,
+            item_ids=answers.item_ids,
+            scales=answers.scales,
+            dimensions=tuple(answers.scales),
+            groups=pd.Series("", index=answers.item_ids),
+            is_of_pairs=True,
+        )
+
+
+def _measure_dataset(selection: EvaluationSet, options: AgreeOptions) -> RaterAgreement:
+    """Measure how far the raters of a dataset agree, dimension by dimension."""
+    card = selection.caption_set.card
+    data = _AgreementData.select(selection, options.by)
+    has_dimensions = len(data.dimensions) > 1
+
+    def subject(dimension: str) -> str:
+        return f"{selection.name} {dimension}" if has_dimensions else selection.name
 
     # A dimension that is made of the ratings of another has none of its own: people agree on that other one.
     sources: dict[str, str] = {}
-    for dimension in dimensions:
+    for dimension in data.dimensions:
         source = card.summaries.get(dimension, dimension)
         is_there = source in selection.caption_set.dimensions
         sources[dimension] = source if is_there else dimension
@@ -275,19 +324,17 @@ def _measure_dataset(selection: EvaluationSet, options: AgreeOptions) -> RaterAg
     histograms: dict[str, dict[float, float]] = {}
     unrepeated: set[str] = set()
 
-    def subject(dimension: str) -> str:
-        return f"{selection.name} {dimension}" if len(dimensions) > 1 else selection.name
-
     for dimension in dict.fromkeys(sources.values()):
-        is_anonymous = card.anonymous_raters
-        table = RatingTable.from_ratings(ratings, item_ids, dimension, is_anonymous=is_anonymous)
+        table = RatingTable.from_ratings(
+            data.ratings, data.item_ids, dimension, is_anonymous=card.anonymous_raters
+        )
         if not table.n_items:
             unrepeated.add(subject(dimension))
 
         measures, histogram = compute_measures(
-            table, scales[dimension], options.seed, options.draws
+            table, data.scales[dimension], options.seed, options.draws
         )
-        prefix = f"{dimension}:" if len(dimensions) > 1 else ""
+        prefix = f"{dimension}:" if has_dimensions else ""
         for name, measure in measures.items():
             row = {
                 "dataset": selection.name,
@@ -295,30 +342,40 @@ def _measure_dataset(selection: EvaluationSet, options: AgreeOptions) -> RaterAg
                 "name": name,
                 "label": MEASURE_LABELS[name],
                 "subject": subject(dimension),
-                **_agreement_cells(measure, table, is_of_pairs),
+                **_agreement_cells(measure, table, data.is_of_pairs),
             }
             rows.append(row)
         if histogram:
             histograms[subject(dimension)] = histogram
 
-    own_scales = {dimension: scales[dimension] for dimension in dimensions}
-    distributions: dict[str, RatingDistribution] = {}
-    for distribution in rating_distributions(
-        selection.name, ratings, scales=own_scales, groups=groups, totals=card.totals
-    ):
-        title = subject(distribution.dimension)
-        if distribution.group:
-            title += f", {distribution.group}"
-        distributions[title] = distribution
-
     return RaterAgreement(
         selection=selection,
         rows=rows,
         histograms=histograms,
-        distributions=distributions,
+        distributions=_name_distributions(selection, data, subject),
         unrepeated=unrepeated,
-        notes=_source_notes(selection, sources, is_of_pairs),
+        notes=_source_notes(selection, sources, data.is_of_pairs),
     )
+
+
+def _name_distributions(
+    selection: EvaluationSet, data: _AgreementData, subject: Callable[[str], str]
+) -> dict[str, RatingDistribution]:
+    """Return the distributions of mean ratings, by dataset, dimension and group; `subject` names the first two."""
+    named: dict[str, RatingDistribution] = {}
+    for distribution in rating_distributions(
+        selection.name,
+        data.ratings,
+        scales={dimension: data.scales[dimension] for dimension in data.dimensions},
+        groups=data.groups,
+        totals=selection.caption_set.card.totals,
+    ):
+        title = subject(distribution.dimension)
+        if distribution.group:
+            title += f", {distribution.group}"
+        named[title] = distribution
+
+    return named
 
 
 def _agreement_cells(
@@ -364,7 +421,8 @@ def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
     Values are ×100, with the standard deviation over draws. Dimensions in which no item has two ratings are left out;
     without any other there is no table. Those in which few items have two stand in `agreement.csv` alone.
     """
-    agreement = pd.DataFrame([row for of_dataset in measured for row in of_dataset.rows])
+    rows = chain.from_iterable(of_dataset.rows for of_dataset in measured)
+    agreement = pd.DataFrame(list(rows))
     agreement = agreement[agreement["has_pairs"]]
     if agreement.empty:
         return []
@@ -417,14 +475,15 @@ def _measure_table(title: str, agreement: pd.DataFrame, notes: Sequence[str]) ->
             cell = replace(cell, text=f"{cell} ± {number_cell(float(row['std']), 100, 1)}")
         # A measure that earlier datasets lack stands after the one that it follows in this dataset.
         if measure not in measures:
-            place = measures.index(previous) + 1 if previous in measures else 0
-            measures.insert(place, measure)
+            position = measures.index(previous) + 1 if previous in measures else 0
+            measures.insert(position, measure)
         previous = measure
         cells[measure, row["subject"]] = cell
 
     rows = [Row(m, [cells.get((m, subject), "") for subject in subjects]) for m in measures]
     notes = [*notes, *_measure_notes(agreement, len(subjects))]
     spare = tuple((index,) for index in reversed(range(1, len(subjects))))
+
     return ResultTable(title, "measure", subjects, rows, notes=notes, spare=spare)
 
 

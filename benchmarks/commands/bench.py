@@ -190,6 +190,7 @@ def _join(
     specs = [m.spec for m in options.metrics]
     measured = [part.measured for part in benched]
     unfinished = list(options.datasets)[len(measured) + len(left_out) :]
+    # As `RANK_COLUMNS`: the metric behind what it is ranked by.
     ranks: list[tuple[str, str, str, str, int]] = []
     for m in measured:
         for (metric, dimension, coefficient), rank in m.ranks.items():
@@ -210,7 +211,9 @@ def _join(
     if (words := _words(measured)) is not None:
         frames["words.parquet"] = words
 
-    tables = [table for part in benched for table in _tables(part, options)]
+    tables: list[ResultTable] = []
+    for part in benched:
+        tables += _tables(part, options)
     if overview is not None:
         frames["overview.csv"] = overview.frame()
         details = [replace(table, is_detail=True) for table in tables]

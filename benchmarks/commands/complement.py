@@ -152,6 +152,7 @@ def _why_unusable(column: Floats, points: pd.DataFrame, *, drop: bool) -> Remark
     """Return the reason why a metric has no partial correlation; None where it has one."""
     is_defined = ~np.isnan(column)
     ratings = points["value"].to_numpy(dtype=np.float64)
+    # Pearson's r of an infinite score has no value, whatever is dropped.
     if np.isinf(column).any():
         return remark(Undefined.INFINITE_SCORE)
     if not drop and not is_defined.all():
@@ -242,10 +243,10 @@ def _path_rows(validation: CrossValidation, criterion: str, metrics: list[str]) 
     path = [metric for metric, _ in validation.select(criterion, ones)]
     for step in range(1, len(path) + 1):
         selected = path[:step]
+        names = {"kind": "selection", "step": step, "metric": metrics[selected[-1]]}
         values = {"r2": validation.r2(selected, ones), "tau_b": validation.tau(selected, ones)}
         for coefficient, value in values.items():
-            chosen = {"kind": "selection", "step": step, "metric": metrics[selected[-1]]}
-            yield {**chosen, "coefficient": coefficient, "value": value}
+            yield {**names, "coefficient": coefficient, "value": value}
 
 
 def _inclusion_rows(
@@ -329,9 +330,10 @@ def _selection_table(
 def _correlation_matrix(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
     """Return Pearson's r above the diagonal and τ_b below it."""
     names = list(dict.fromkeys([*rows["metric"], *rows["other"]]))
-    values = {
-        (r["metric"], r["other"], r["coefficient"]): r["value"] for r in rows.to_dict("records")
-    }
+    values: dict[tuple[str, str, str], float] = {}
+    for row in rows.to_dict("records"):
+        values[row["metric"], row["other"], row["coefficient"]] = row["value"]
+
     cells: list[Row] = []
     for i, a in enumerate(names):
         numbers: list[AnyCell] = []

@@ -49,7 +49,9 @@ def overview(root: Path | None) -> ResultTable:
         card = registry.card(name)
         presence = status(folder, card)
         rows.append(Row(name, [presence, *_sizes(folder, card, presence)]))
-        absent += [name] if presence in ("no", "part") else []
+        if presence in ("no", "part"):
+            absent.append(name)
+
     notes = [f"Data folder: {folder}" + ("" if folder.is_dir() else " (not there)")]
     notes.append(
         "captau data list dataset=NAME shows a dataset's licence, scale and missing files."
@@ -71,6 +73,7 @@ def details(names: Iterable[str], root: Path | None) -> list[ResultTable]:
         card = registry.card(name)
         presence = status(folder, card)
         size_text, items, judgements = _sizes(folder, card, presence)
+
         facts = {
             "status": presence,
             "size": size_text,
@@ -82,6 +85,7 @@ def details(names: Iterable[str], root: Path | None) -> list[ResultTable]:
             "images needed": "yes" if card.needs_images else "no",
             "page": card.homepage or MISSING,
         }
+
         notes: list[str] = []
         for source in [*missing(folder, card), *missing_additions(folder, card)]:
             adds = f", which adds {source.adds}," if source.adds else ""
@@ -92,23 +96,26 @@ def details(names: Iterable[str], root: Path | None) -> list[ResultTable]:
                 f"captau data fetch dataset={name} downloads what can be; captau data import dataset={name} "
                 "source=PATH takes what you downloaded."
             )
+
         rows = [Row(fact, [text]) for fact, text in facts.items()]
         title = f"{name}: {card.title}"
         tables.append(ResultTable(title, "", ["value"], rows, notes=notes, numeric=False))
+
     return tables
 
 
 def _sizes(folder: Path, card: Card, presence: str) -> tuple[str, str, str]:
     """Return the size of a dataset's files, and the items and judgements that it should hold."""
-    judgements = [
-        f"{card.expected[count]:,} {word}"
-        for count, word in (("ratings", "ratings"), ("preferences", "pairs"))
-        if count in card.expected
-    ]
+    judgements: list[str] = []
+    for count, word in (("ratings", "ratings"), ("preferences", "pairs")):
+        if count in card.expected:
+            judgements.append(f"{card.expected[count]:,} {word}")
+
     is_absent = not card.sources or presence == "no"
+    n_items = card.expected.get("items")
     return (
         MISSING if is_absent else decimal(size(folder, card)),
-        f"{card.expected['items']:,}" if "items" in card.expected else MISSING,
+        MISSING if n_items is None else f"{n_items:,}",
         ", ".join(judgements) or MISSING,
     )
 
@@ -121,11 +128,13 @@ def status(folder: Path, card: Card) -> str:
     """
     if not card.sources:
         return "built in" if card.synthetic else "your own"
-    states = {state(folder, card, s) for s in used(folder, card)}
+
+    states = {state(folder, card, source) for source in used(folder, card)}
     if "missing" in states:
         return "part" if partly(folder, card) else "no"
     if "differs" in states:
         return "differs"
+
     return "part" if missing_additions(folder, card) else "yes"
 
 
@@ -150,6 +159,7 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, show: Show = s
         except InputError as error:
             faults.append(str(error))
         show("")
+
     return faults
 
 
@@ -168,6 +178,7 @@ def fetch_models(offline: bool, show: Show = silent) -> list[str]:
             fetched = spice_models.fetch_jars(folder, show)
     except InputError as error:
         return [str(error)]
+
     if not fetched:
         show(f"{spice_models.NAME}: nothing to fetch, all is in {folder}")
     return []
@@ -202,6 +213,7 @@ def take(
         if not card.sources:
             show(f"{name}: {status(folder, card)}")
             continue
+
         try:
             imports.take(card, source, folder, show, is_named=named)
         except imports.NothingFoundError as error:
@@ -210,10 +222,16 @@ def take(
         except InputError as error:
             faults.append(str(error))
             continue
+
         has_match = True
-        absent = [s.path for s in missing(folder, card)]
-        show(f"{name}: " + (f"still missing: {', '.join(absent)}" if absent else "all is here"))
-    return list(dict.fromkeys(faults)) or ([] if has_match else unmatched)
+        absent = [source.path for source in missing(folder, card)]
+        progress = f"still missing: {', '.join(absent)}" if absent else "all is here"
+        show(f"{name}: {progress}")
+
+    if faults:
+        return list(dict.fromkeys(faults))
+
+    return [] if has_match else unmatched
 
 
 def verify(
@@ -241,7 +259,9 @@ def verify(
     """
     if images is not None and not images.is_dir():
         raise InputError(f"data.images={images} is not a folder")
+
     folder = registry.data_root(root)
+    # Counted beforehand, for the bar.
     names = list(names)
     rows: list[Row] = []
     notes: list[str] = []
@@ -253,7 +273,9 @@ def verify(
             notes += faults
     if models:
         files, faults = _check_models()
-        empty = [MISSING] * (len(_COUNTS) + len(_COPIES) + bool(images))
+        empty = [MISSING] * (len(_COUNTS) + len(_COPIES))
+        if images:
+            empty.append(MISSING)
         rows.append(Row(spice_models.NAME, [files, *empty, "OFF" if faults else "ok"]))
         notes += faults
     is_good = not notes
@@ -277,7 +299,9 @@ def _verify_dataset(
     """Return the cells of a dataset's row, and a line for each fault, which names the dataset or a file of it."""
     files, faults = _check_files(folder, card)
     is_part = partly(folder, card)
-    is_here = is_part or (bool(card.sources or card.synthetic) and not missing(folder, card))
+    is_complete = bool(card.sources or card.synthetic) and not missing(folder, card)
+    is_here = is_part or is_complete
+
     counts = [MISSING] * (len(_COUNTS) + len(_COPIES))
     absent_images = MISSING
     load_faults: list[str] = []
@@ -290,30 +314,48 @@ def _verify_dataset(
             counts, deviations = _check_counts(dataset, card)
             copies = find_own_references(dataset.items)
             counts += [f"{copies.n_copies:,}", f"{copies.n_exact:,}"]
-            faults += [] if is_part else deviations
+            # A part cannot have the counts of the whole.
+            if not is_part:
+                faults += deviations
             if images is not None and not card.synthetic:
                 absent_images = _check_images(dataset, images)
     elif not is_named:
         faults = []
     faults = [*(f"{card.name}: {fault}" for fault in faults), *load_faults]
-    verdict = "OFF" if faults else "part" if is_part else "ok" if is_here else "not here"
-    return [files, *counts, *([absent_images] if images else []), verdict], faults
+
+    cells = [files, *counts]
+    if images:
+        cells.append(absent_images)
+    if faults:
+        verdict = "OFF"
+    elif is_part:
+        verdict = "part"
+    else:
+        verdict = "ok" if is_here else "not here"
+
+    return [*cells, verdict], faults
 
 
 def _check_files(folder: Path, card: Card) -> tuple[str, list[str]]:
     """Return a cell on the files of a dataset, and their faults."""
     if not card.sources:
         return status(folder, card), []
+
     state_by_source = {s: state(folder, card, s) for s in used(folder, card)}
     messages = {
         "missing": "is missing",
         "differs": "is not of the card's revision: its hash differs",
     }
+    # What is missing of a part is no fault.
     if partly(folder, card):
         del messages["missing"]
+
+    faults: list[str] = []
+    for source, word in state_by_source.items():
+        if word in messages:
+            faults.append(f"{source.path} {messages[word]}")
+
     counts = Counter(state_by_source.values())
-    states = state_by_source.items()
-    faults = [f"{source.path} {messages[word]}" for source, word in states if word in messages]
     return ", ".join(f"{n} {word}" for word, n in counts.items()), faults
 
 
@@ -322,8 +364,10 @@ def _check_models() -> tuple[str, list[str]]:
     folder = spice_models.jar_folder()
     absent = [j for j in spice_models.JARS if not (folder / j.file).is_file()]
     damaged = spice_models.damaged_jars(folder)
+
     n_right = len(spice_models.JARS) - len(absent) - len(damaged)
     counts = {"right": n_right, "missing": len(absent), "differs": len(damaged)}
+
     faults = [f"{folder / j.file} is missing" for j in absent]
     faults += [f"{folder / j.file} is not {j.coordinates}: its hash differs" for j in damaged]
     return ", ".join(f"{n} {word}" for word, n in counts.items() if n), faults
@@ -337,11 +381,12 @@ def _check_counts(dataset: CaptionSet, card: Card) -> tuple[list[str], list[str]
         "ratings": len(dataset.ratings),
         "preferences": len(dataset.preferences),
     }
-    deviations = [
-        f"{count:,} {name}, where {card.expected[name]:,} are expected"
-        for name, count in counts.items()
-        if count != card.expected.get(name, count)
-    ]
+    deviations: list[str] = []
+    for name, count in counts.items():
+        expected = card.expected.get(name, count)
+        if count != expected:
+            deviations.append(f"{count:,} {name}, where {expected:,} are expected")
+
     return [f"{count:,}" for count in counts.values()], deviations
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import pandas as pd
 
@@ -100,6 +101,7 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
             parts.append(rank_study(study, options))
             if write is not None and len(parts) < len(studies):
                 write(_join(options, studies, parts, clock))
+
     warn_unavailable([study.missing for study in studies])
     return _join(options, studies, parts, clock)
 
@@ -109,19 +111,24 @@ def _join(
 ) -> Results:
     """Return the results of the datasets that are done; run.json names the others as unfinished."""
     unfinished = [study.name for study in studies[len(parts) :]]
-    frames = {
-        name: pd.concat(tables, ignore_index=True)
-        for name in dict.fromkeys(name for part in parts for name in part.frames)
-        if (tables := [part.frames[name] for part in parts if name in part.frames])
-    }
+    names = dict.fromkeys(chain.from_iterable(part.frames for part in parts))
+    frames: dict[str, pd.DataFrame] = {}
+    for name in names:
+        # Datasets that are ranked by ratings have no wins.
+        tables = [part.frames[name] for part in parts if name in part.frames]
+        frames[name] = pd.concat(tables, ignore_index=True)
+
     measures = "which captioning systems people prefer"
     record = studies.record("rank", options.configuration, measures, clock, n_finished=len(parts))
     if unfinished:
         record["unfinished"] = unfinished
+
     figures = system_figure(frames["systems.csv"])
     for part in parts:
         figures |= part.figures
-    return Results(frames, record, [table for part in parts for table in part.tables], figures)
+
+    printed_tables = list(chain.from_iterable(part.tables for part in parts))
+    return Results(frames, record, printed_tables, figures)
 
 
 def _uses_preferences(study: StudiedDataset, source: str | None) -> bool:
@@ -132,20 +139,25 @@ def _uses_preferences(study: StudiedDataset, source: str | None) -> bool:
     """
     if source != "preferences" and study.selection.protocol.dimension:
         return False
+
     if study.selection.preferences.empty:
         missing_kinds = "preferences" if source else "ratings and no preferences"
         raise InputError(f"dataset {study.name}: it has no {missing_kinds} to rank systems by")
+
     return True
 
 
 def _rank_by_preferences(study: StudiedDataset, options: RankOptions) -> Results:
     """Return the tables and figures of one dataset, without the record of a run."""
-    statistics, progress = options.statistics, study.progress
+    statistics = options.statistics
+    progress = study.progress
     if statistics.uses_resampling:
         progress.add_steps(count_blocks(statistics.replicates), f"{study.name}: replicates")
-    selection, scores = study.selection, study.scores()
+    selection = study.selection
+    scores = study.scores()
     ranking = rank_by_preferences(selection, scores, statistics, options.ties, progress.advance)
     labels = {metric.spec: metric_style(metric).label for metric in study.metrics}
+
     frames = {
         "systems.csv": ranking.systems,
         "best_worst.csv": make_frame([], system_ranking.BEST_WORST_COLUMNS),
@@ -171,27 +183,32 @@ def _rank_by_ratings(study: StudiedDataset, options: RankOptions) -> Results:
 
 
 def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRanking:
-    selection, statistics = study.selection, options.statistics
+    selection = study.selection
+    statistics = options.statistics
     if options.weights:
         totals = system_ranking.weigh_dimensions(selection, options.weights)
         selection = selection.with_dimension(system_ranking.WEIGHTED, totals)
+
     points = {d: selection.points(d) for d in selection.protocol.dimension}
     if statistics.uses_resampling:
         n_steps = count_steps(statistics.replicates, selection.items["system"].nunique())
         study.progress.add_steps(n_steps, f"{study.name}: systems")
     people = system_ranking.rank_systems(selection, points, statistics, study.progress.advance)
+
     dimensions = _best_worst_dimensions(study, options.best_worst)
     best_worst = system_ranking.count_best_worst(study.selection, dimensions)
+
     scored = score_dataset(study.selection, study.metrics, study.store, study.progress)
     # Means per system: any coefficient of the protocol's is of captions.
     protocol = replace(selection.protocol, level="system", coefficients=ORDER_COEFFICIENTS)
     by_system = replace(scored, selection=replace(selection, protocol=protocol))
     measured = correlate_dataset(by_system, study.progress, compares=False, statistics=statistics)
+
     systems = selection.keys["system"]
     means = {spec: scores.groupby(systems).mean() for spec, scores in scored.oriented.items()}
-    orders = measured.printed_correlations.assign(n_systems=systems.nunique())[
-        list(system_ranking.ORDER_COLUMNS)
-    ]
+    orders = measured.printed_correlations.assign(n_systems=systems.nunique())
+    orders = orders[list(system_ranking.ORDER_COLUMNS)]
+
     return _DatasetRanking(study, people, best_worst, orders, means)
 
 
@@ -208,36 +225,55 @@ def _best_worst_dimensions(study: StudiedDataset, named: Sequence[str]) -> list[
             f"rank.best_worst: dataset {study.name} has no dimension '{missing[0]}' under this protocol; "
             f"it has {','.join(rated)}"
         )
+
+    # Neither penalties, whose scales end at 0, nor sums of other dimensions.
     usual = [d for d in rated if card.scales[d].high > 0 and d not in card.totals]
     return list(named) or usual or list(rated)
 
 
 def _tables(ranking: _DatasetRanking, options: RankOptions) -> list[ResultTable]:
+    """Return the systems' means, how often each is the best, and, of metrics, their orders."""
     tables = [_means_table(ranking, options), _best_worst_table(ranking)]
-    return [*tables, _orders_table(ranking)] if ranking.metric_means else tables
+    if ranking.metric_means:
+        tables.append(_orders_table(ranking))
+
+    return tables
+
+
+def _mean_cells(
+    ranking: _DatasetRanking, dimensions: Sequence[str], penalties: Collection[str]
+) -> tuple[list[str], dict[str, list[AnyCell]]]:
+    """Return the columns of some dimensions, four each, and the cells of each system; penalties without their sign."""
+    by_dimension = dict(groups_of(ranking.people.systems, "dimension"))
+    columns: list[str] = []
+    cells: dict[str, list[AnyCell]] = {system: [] for system in ranking.systems}
+    for dimension in dimensions:
+        columns += [dimension, "low", "high", "rank"]
+        sign = -1.0 if dimension in penalties else 1.0
+        for row in by_dimension[dimension].to_dict("records"):
+            low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
+            for number in (sign * row["value"], low, high):
+                cells[row["system"]].append(number_cell(number, 1, 3))
+            rank = None if pd.isna(row["rank"]) else row["rank"]
+            cells[row["system"]].append(count_cell(rank))
+
+    return columns, cells
 
 
 def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
     """Return the systems' mean ratings, the leading dimension first; intervals and ranks of the others are details."""
     card = ranking.study.selection.caption_set.card
     leading = ranking.leading_dimension
-    by_dimension = dict(groups_of(ranking.people.systems, "dimension"))
+    by_dimension = list(dict.fromkeys(ranking.people.systems["dimension"]))
     other_dimensions = [dimension for dimension in by_dimension if dimension != leading]
-    penalties = [d for d in by_dimension if (scale := card.scales.get(d)) and scale.high <= 0]
-    columns: list[str] = []
-    cells: dict[str, list[AnyCell]] = {system: [] for system in ranking.systems}
-    for dimension in (leading, *other_dimensions):
-        sign = -1.0 if dimension in penalties else 1.0
-        columns += [dimension, "low", "high", "rank"]
-        for row in by_dimension[dimension].to_dict("records"):
-            low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
-            for number in (sign * row["value"], low, high):
-                cells[row["system"]].append(number_cell(number, 1, 3))
-            cells[row["system"]].append(count_cell(None if pd.isna(row["rank"]) else row["rank"]))
+    # A scale that ends at 0 is of penalties; the weighted sum of dimensions has none.
+    penalties = [d for d in by_dimension if d in card.scales and card.scales[d].high <= 0]
+    columns, cells = _mean_cells(ranking, (leading, *other_dimensions), penalties)
     details = tuple(index for index in range(4, len(columns)) if index % 4)
     column_of = {dimension: 4 * number for number, dimension in enumerate(other_dimensions, 1)}
     of_penalties = tuple(column_of[d] for d in other_dimensions if d in penalties)
     of_others = [(column_of[d],) for d in reversed(other_dimensions) if d not in penalties]
+
     statistics = options.statistics
     notes = ["Means over captions."]
     people = ranking.people
@@ -292,6 +328,7 @@ def _best_worst_table(ranking: _DatasetRanking) -> ResultTable:
     for system in ranking.systems:
         best, worst = counts.loc[system].astype(int).tolist()
         rows.append(Row(system, [count_cell(best), count_cell(worst)]))
+
     dimensions = ranking.best_worst["dimensions"].iloc[0].replace("+", " and ")
     title = f"{ranking.study.name}: how often a system's caption is the best, or the worst, of its image in {dimensions}"
     notes = ["A system that shares the first or the last place of an image counts as well."]
@@ -300,20 +337,25 @@ def _best_worst_table(ranking: _DatasetRanking) -> ResultTable:
 
 def _orders_table(ranking: _DatasetRanking) -> ResultTable:
     """Return each system's place by people and by each metric, and how far a metric's order is people's."""
-    systems, dimension = ranking.systems, ranking.leading_dimension
+    systems = ranking.systems
+    dimension = ranking.leading_dimension
     card = ranking.study.selection.caption_set.card
     people = ranking.people.systems
     means = people[people["dimension"] == dimension].set_index("system")["value"]
     means *= -1 if dimension in card.faults else 1
+
     rows = [Row("people", [*system_ranking.places_of(means, systems), ""])]
+
     orders = ranking.orders[ranking.orders["dimension"] == dimension]
     shares = orders[orders["coefficient"] == "pairwise_accuracy"].set_index("metric")["value"]
     shares_by_label: dict[str, float] = {}
     for metric in ranking.study.metrics:
-        label, share = metric_style(metric).label, float(shares[metric.spec])
+        label = metric_style(metric).label
+        share = float(shares[metric.spec])
         places = system_ranking.places_of(ranking.metric_means[metric.spec], systems)
         rows.append(Row(label, [*places, number_cell(share, 100, 0)]))
         shares_by_label[label] = share
+
     title = f"{ranking.study.name}: how people and metrics order the systems"
     columns, verdict = [*systems, system_ranking.SAME_ORDER], order_verdict(shares_by_label)
     notes = [system_ranking.same_order_note(dimension, people["dimension"].nunique())]

@@ -74,11 +74,14 @@ def run(options: ReproduceOptions) -> Results:
                 tables.append(_comparison_table(paper, table, frame, sorted(notes - {""})))
                 progress.advance()
             _check_complete(paper, paper_tables, published)
+
     comparison = pd.concat(frames, ignore_index=True)
     if rebuilder.absent_files and (comparison["match"] == "").all():
         raise rebuilder.absent_files[0]
+
     measured = rebuilder.measured
-    metrics, caption_sets = rebuilder.metrics.values(), rebuilder.caption_sets.values()
+    metrics = list(rebuilder.metrics.values())
+    caption_sets = list(rebuilder.caption_sets.values())
     return Results(
         {
             "correlations.csv": join_correlations(measured),
@@ -89,7 +92,7 @@ def run(options: ReproduceOptions) -> Results:
             "command": "reproduce",
             "config": dict(options.configuration),
             "protocols": rebuilder.protocols,
-            **provenance(list(metrics), list(caption_sets), options.locations),
+            **provenance(metrics, caption_sets, options.locations),
             **clock.record(),
         },
         tables=tables,
@@ -126,11 +129,14 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
                 f"{yaml_file}: {table.table} has no row '{printed['row']}' for column "
                 f"'{printed['column']}', which {csv_file} has"
             )
+
         text = str(printed["published"])
+        # The digits as printed say how exact a number is: 43.90 is not 43.9.
         decimals = len(text.partition(".")[2])
         is_bound = text.startswith("<")
         value = float(text.removeprefix("<"))
         is_computed = not np.isnan(cell.value)
+
         match = ""
         if is_computed and cell.spread is not None:
             is_within = abs(cell.value - value) <= cell.spread + 0.5 * 10.0**-decimals
@@ -138,6 +144,7 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
         elif is_computed:
             is_match = cell.value < value if is_bound else matches(cell.value, value, decimals)
             match = str(is_match).lower()
+
         table_note = table.note if match == "false" else ""
         row = {
             "paper": paper,
@@ -153,6 +160,7 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
             "note": join_notes(cell.note, printed["note"], table_note),
         }
         rows.append(row)
+
     return make_frame(rows, COMPARISON_COLUMNS)
 
 
@@ -167,12 +175,15 @@ def summarise(comparison: pd.DataFrame) -> str:
     Numbers that no paper prints, but that were made with its authors' files, are counted apart.
     """
     is_printed = mark_printed(comparison)
-    measured, comparison = comparison[~is_printed], comparison[is_printed]
+    # Those that no paper prints.
+    measured = comparison[~is_printed]
+    comparison = comparison[is_printed]
     computed = comparison[comparison["match"] != ""]
     different = computed[computed["match"] == "false"]
     n_matches = int((computed["match"] == "true").sum())
     n_within = int((computed["match"] == WITHIN_DRAW).sum())
     n_missing = len(comparison) - len(computed)
+
     line = f"{n_matches} of {len(computed)} recomputed cells match the printed digit"
     if n_within:
         verb = "lies" if n_within == 1 else "lie"
@@ -185,9 +196,11 @@ def summarise(comparison: pd.DataFrame) -> str:
         line += f"; {n_missing} of {len(comparison)} printed cells are not recomputed"
     if n_missing or len(different):
         line += " (comparison.csv says why of each)"
+
     if len(measured):
         n_same = (measured["match"] == "true").sum()
         line += f"; of {len(measured)} numbers made with authors' files, which no paper prints, {n_same} match"
+
     return line
 
 
@@ -198,7 +211,10 @@ def _check_complete(paper: str, tables: tuple[PaperTable, ...], published: pd.Da
         InputError: with the first that does not.
     """
     yaml_file, csv_file = paper_files(paper)
-    columns = {(t.table, t.dataset, column) for t in tables for column in t.columns}
+    columns: set[tuple[str, str, str]] = set()
+    for table in tables:
+        columns.update((table.table, table.dataset, column) for column in table.columns)
+
     for printed in published.to_dict("records"):
         if (printed["table"], printed["dataset"], printed["column"]) not in columns:
             raise InputError(
@@ -217,6 +233,7 @@ def _comparison_table(
         cells[key] = MISSING
         if not compared["match"]:
             continue
+
         cell = number_cell(float(compared["reproduced"]), 1, compared["decimals"])
         if compared["match"] == "false":
             cell = replace(cell, text=f"{cell} (printed {compared['published']})")
@@ -228,6 +245,7 @@ def _comparison_table(
     columns = list(table.columns)
     rows: list[Row] = []
     for row in table.rows:
+        # A row that the paper leaves empty is not rebuilt.
         if any((row, column) in cells for column in columns):
             rows.append(Row(row, [cells.get((row, column), "") for column in columns]))
 

@@ -141,15 +141,7 @@ def run(options: ScoreOptions) -> ScoreResults:
     clock = RunClock()
     evidence = load_evidence([m.spec for m in options.metrics], options.trust)
     systems = _read_all_systems(options)
-    references: dict[str, ReferenceFile] = {}
-    for file in options.references:
-        references[file.name] = read_references(
-            file.path,
-            file.content,
-            options.columns,
-            keep_flagged=options.flagged == "keep",
-            split=options.split,
-        )
+    references = _read_all_references(options)
     if not references and all("references" in m.needs for m in options.metrics):
         raise InputError(f"metric {options.metrics[0].spec} needs references; give references=FILE")
 
@@ -173,16 +165,11 @@ def run(options: ScoreOptions) -> ScoreResults:
         measure=None if evidence is None else measure,
     )
 
-    kept_captions = None
-    if options.keep is not None:
-        (system,) = systems.values()
-        kept_captions = keep_captions(scored[0], system.captions, *options.keep)
-
     scores = CaptionScores(
         scored,
         _find_reliability(evidence, ranges, metrics),
         make_difference_table(differences, options.statistics) if differences else None,
-        kept_captions,
+        _keep_captions(options, systems, scored),
     )
     file_notes = [*id_notes, *_describe_files(systems, references)]
     if options.stdout != "table":
@@ -190,17 +177,13 @@ def run(options: ScoreOptions) -> ScoreResults:
             logger.warning("%s", note)
         _log_remarks(scored)
 
-    # An image may be in the file without any reference.
-    n_images: dict[str, int] = {}
-    for name, file in references.items():
-        n_images[name] = sum(1 for texts in file.texts.values() if texts)
     choices = ScoreChoices(options.statistics, options.normalise, options.trust, options.keep)
     tables = make_score_tables(
         choices,
         metrics,
         missing=missing,
         scores=scores,
-        n_images=n_images,
+        n_images=_count_images(references),
         file_notes=file_notes,
     )
 
@@ -238,7 +221,23 @@ def _read_all_systems(options: ScoreOptions) -> dict[str, CandidateFile]:
         raise InputError(
             f"keep.metric= keeps captions of one system; there are {', '.join(systems)}"
         )
+
     return systems
+
+
+def _read_all_references(options: ScoreOptions) -> dict[str, ReferenceFile]:
+    """Return the references of each file, by its name."""
+    references: dict[str, ReferenceFile] = {}
+    for file in options.references:
+        references[file.name] = read_references(
+            file.path,
+            file.content,
+            options.columns,
+            keep_flagged=options.flagged == "keep",
+            split=options.split,
+        )
+
+    return references
 
 
 def _describe_files(
@@ -252,6 +251,26 @@ def _describe_files(
         notes += file.notes
         findings += file.find_faults()
     return [*dict.fromkeys(notes), *summarise(findings)]
+
+
+def _keep_captions(
+    options: ScoreOptions, systems: Mapping[str, CandidateFile], scored: Sequence[SystemScores]
+) -> list[dict[str, Any]] | None:
+    """Return the captions of the only system above the threshold of `keep`; None where none is set."""
+    if options.keep is None:
+        return None
+
+    (system,) = systems.values()
+    return keep_captions(scored[0], system.captions, *options.keep)
+
+
+def _count_images(references: Mapping[str, ReferenceFile]) -> dict[str, int]:
+    """Count the images of each file that have references; one may be in the file without any."""
+    n_images: dict[str, int] = {}
+    for name, file in references.items():
+        n_images[name] = sum(1 for texts in file.texts.values() if texts)
+
+    return n_images
 
 
 def _make_items(
@@ -276,6 +295,7 @@ def _make_items(
                 system=label,
             )
             items[name, system] = normalise_items(of_system, options.normalise)
+
     return items
 
 
@@ -305,6 +325,7 @@ def _label_ranges(ranges: Mapping[tuple[str, str], CaptionRange]) -> dict[str, C
         if n_references > 1:
             labels.append(name)
         labelled[", ".join(labels)] = caption_range
+
     return labelled
 
 
@@ -331,6 +352,7 @@ def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
         frequencies.write(options.output)
     except OSError as error:
         raise InputError(f"{options.output}: cannot be written ({error.strerror})") from error
+
     return frequencies.documents
 
 
@@ -379,7 +401,7 @@ def _score_systems(
         for name, by_system in by_references.items():
             against_set: list[SystemScores] = []
             for system, frame in by_system.items():
-                beside = None if measure is None else partial(measure, (name, system))
+                measure_system = None if measure is None else partial(measure, (name, system))
                 scored_system = score_system(
                     system,
                     name,
@@ -387,7 +409,7 @@ def _score_systems(
                     metrics=metrics,
                     store=store,
                     progress=progress,
-                    measure_beside=beside,
+                    measure_beside=measure_system,
                 )
                 against_set.append(scored_system)
 
@@ -395,7 +417,9 @@ def _score_systems(
                 against_set, of_set = compare_systems(against_set, statistics, progress.advance)
                 if len(by_system) > 1:
                     differences[name] = of_set
+
             scored += against_set
+
     return scored, differences
 
 

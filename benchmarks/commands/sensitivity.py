@@ -102,8 +102,11 @@ def _tables(
 ) -> list[ResultTable]:
     """Return the tables of one dataset and kind."""
     if kind == "protocols":
-        by_dimension = groups_of(rows, "dimension")
-        return [t for d, part in by_dimension for t in _protocol_tables(part, dataset, d, labels)]
+        protocol_tables: list[ResultTable] = []
+        for dimension, part in groups_of(rows, "dimension"):
+            protocol_tables += _protocol_tables(part, dataset, dimension, labels)
+        return protocol_tables
+
     tables: list[ResultTable] = []
     for (dimension, coefficient), part in groups_of(rows, "dimension", "coefficient"):
         title = f"{dataset}, {dimension}: {find_coefficient(coefficient).symbol}"
@@ -113,6 +116,7 @@ def _tables(
             tables.append(_length_table(part, title, labels))
         else:
             tables.append(_curve_table(part, kind, title, labels))
+
     return tables
 
 
@@ -165,16 +169,20 @@ def _banded_rows(rows: pd.DataFrame, labels: Mapping[str, str]) -> list[Row]:
             band = f"[{_percent(row['low'])}, {_percent(row['high'])}]"
             cell = replace(cell, text=f"{cell} {band}")
         cells.setdefault(labels[row["metric"]], []).append(cell)
+
     return [Row(label, cells_of_metric) for label, cells_of_metric in cells.items()]
 
 
 def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
     """Return the detectable differences at the dataset's own number of images."""
     sizes = sorted(set(rows["size"]))
-    size = sizes[-2] if len(sizes) > 1 else sizes[-1]  # the last is twice as many
+    # The last size is twice the dataset's own.
+    size = sizes[-2] if len(sizes) > 1 else sizes[-1]
+
     cells: list[Row] = []
     for row in rows[rows["size"] == size].to_dict("records"):
         difference = row["difference"]
+        # A standard error shrinks with the root of the number of images.
         n_images = size * (row["value"] / difference) ** 2 if difference else float("inf")
         numbers: list[AnyCell] = [
             _percent(difference),
@@ -183,6 +191,7 @@ def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> R
             count_cell(round(n_images)) if np.isfinite(n_images) else MISSING,
         ]
         cells.append(Row(f"{labels[row['metric']]} − {labels[row['other']]}", numbers))
+
     notes = [
         f"×100. Detectable: the least difference that a two-sided test at {100 * TEST_LEVEL:g} % on {size:,} "
         f"images finds with a chance of {100 * POWER:g} %; power: the chance that it finds the observed one; "
@@ -200,15 +209,18 @@ def _protocol_tables(
     """Return each metric's range over protocols, and each protocol's values of the first coefficient."""
     coefficients = list(dict.fromkeys(rows["coefficient"]))
     signs = {c: find_coefficient(c).symbol for c in coefficients}
+
     ranges: list[Row] = []
     for metric, part in rows.groupby("metric", sort=False):
         cells: list[str] = []
         for coefficient in coefficients:
             values = part.loc[part["coefficient"] == coefficient, "value"]
             cells.append(f"{_percent(values.min())} – {_percent(values.max())}")
+
         ranks = part["rank"].dropna()
         cells.append(f"{int(ranks.min())} – {int(ranks.max())}" if len(ranks) else MISSING)
         ranges.append(Row(labels[str(metric)], cells))
+
     n_protocols = len(rows[["protocol", "coefficient"]].drop_duplicates())
     n_swapped, n_pairs = _count_swaps(rows)
     notes = [
@@ -222,6 +234,7 @@ def _protocol_tables(
         if not np.isnan(row["rank"]):
             cell = replace(cell, text=f"{cell} ({int(row['rank'])})")
         by_protocol.setdefault(row["protocol"], []).append(cell)
+
     return [
         ResultTable(
             f"{dataset}, {dimension}: range of each metric over protocols",
@@ -242,10 +255,15 @@ def _protocol_tables(
 
 def _count_swaps(rows: pd.DataFrame) -> tuple[int, int]:
     """Count the pairs of metrics that two protocols order differently, and all pairs."""
+    # A protocol here is one with a coefficient, of which each orders the metrics.
     wide = rows.pivot_table(index=["protocol", "coefficient"], columns="metric", values="value")
     pairs = list(combinations(wide.columns, 2))
-    signs = [np.sign(wide[a] - wide[b]) for a, b in pairs]
-    return sum(bool((s > 0).any() and (s < 0).any()) for s in signs), len(pairs)
+    n_swapped = 0
+    for a, b in pairs:
+        signs = np.sign(wide[a] - wide[b])
+        n_swapped += bool((signs > 0).any() and (signs < 0).any())
+
+    return n_swapped, len(pairs)
 
 
 sensitivity = make_function(

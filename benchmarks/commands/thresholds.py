@@ -139,6 +139,7 @@ def _curves(
         note = join_notes(recall["note"], study.caveats.get(metric, ""), gap)
         expected = calibrated_filter(column, is_good, threshold)
         recalls.append({**names, **recall, "note": note, **expected})
+
     return curves, recalls
 
 
@@ -180,6 +181,7 @@ def _tables(
 
         title = f"{dataset}, {dimension}: filtering captions"
         tables.append(ResultTable(title, "metric", columns, rows, notes=notes))
+
     return tables
 
 

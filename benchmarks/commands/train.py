@@ -93,10 +93,7 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
             remains in the folder, or what the recipe itself rejects.
     """
     clock = RunClock()
-    corpora = {
-        name: TrainingCorpus.prepare(options.locations.load(name), protocol, options.target)
-        for name, protocol in options.datasets.items()
-    }
+    corpora = _load_corpora(options)
     jobs = plan_jobs(make_plan(options), corpora)
     if twice := {job.label for job in jobs} & {metric.spec for metric in options.metrics}:
         raise InputError(f"metrics: two different metrics are called '{min(twice)}'")
@@ -109,11 +106,7 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
             folder,
         )
         trainings = _train(options, jobs, corpora, folder, store, progress)
-        measured = [
-            _measure(name, corpora[name], jobs, columns, options, store, progress)
-            for name, columns in trainings.predictions.items()
-            if columns
-        ]
+        measured = _measure_all(options, jobs, corpora, trainings, store, progress)
         correlations = join_correlations(measured)
         # A fold's figures are of all folds.
         if options.design != "folds":
@@ -165,6 +158,42 @@ def _average_headlines(measured: Sequence[MeasuredDataset]) -> float | None:
     return fmean(values) if values else None
 
 
+def _load_corpora(options: TrainOptions) -> dict[str, TrainingCorpus]:
+    """Load the datasets, with the ratings of the dimension that is learned."""
+    corpora: dict[str, TrainingCorpus] = {}
+    for name, protocol in options.datasets.items():
+        caption_set = options.locations.load(name)
+        corpora[name] = TrainingCorpus.prepare(caption_set, protocol, options.target)
+
+    return corpora
+
+
+def _measure_all(
+    options: TrainOptions,
+    jobs: Sequence[TrainingJob],
+    corpora: Mapping[str, TrainingCorpus],
+    trainings: _Trainings,
+    store: ScoreStore,
+    progress: StepProgress,
+) -> list[MeasuredDataset]:
+    """Measure the predictions on each dataset of which rows were predicted."""
+    measured: list[MeasuredDataset] = []
+    for name, columns in trainings.predictions.items():
+        if columns:
+            of_dataset = _measure(
+                name,
+                corpora[name],
+                jobs=jobs,
+                columns=columns,
+                options=options,
+                store=store,
+                progress=progress,
+            )
+            measured.append(of_dataset)
+
+    return measured
+
+
 def make_plan(options: TrainOptions) -> TrainingPlan:
     """Return what is trained, and on which images."""
     return TrainingPlan(
@@ -196,6 +225,7 @@ def _train(
     predictions: dict[str, dict[str, Floats]] = {name: {} for name in corpora}
     estimates: list[rater_training.RatingEstimates] = []
     spare: list[Path] = []
+
     for job in jobs:
         with progress.step(job.name):
             rater_folder = folder / job.name
@@ -204,6 +234,7 @@ def _train(
                 spare.append(rater_folder)
             model, card = rater_training.train_rater(plan, job, corpora, rater_folder)
             rater = rater_training.TrainedRater(job.label, model, options.recipe.needs)
+
             tested: dict[str, Floats] = {}
             for name, rows in job.test.items():
                 selection = corpora[name].selection
@@ -212,11 +243,13 @@ def _train(
                 items = selection.items.iloc[rows].reset_index(drop=True)
                 column[rows] = Scorer(name, items, selection.protocol).score(rater, store)
                 tested[name] = column[rows]
+
             reliability = rater_training.measure_reliability(model, job, tested, corpora)
             cards[job.name] = replace(card, about={**card.about, "reliability": reliability})
             estimates += rater_training.estimate_ratings(plan.recipe, job, model, tested, corpora)
             history = pd.read_csv(rater_folder / rater_training.HISTORY_FILE)
             histories.append(history.assign(rater=job.name))
+
     return _Trainings(cards, histories, predictions, estimates, spare)
 
 
@@ -234,14 +267,18 @@ def _measure(
     for job in jobs:
         if name in job.test:
             is_tested[job.test[name]] = True
+
     selection = corpus.selection.with_items(corpus.items.iloc[is_tested].reset_index(drop=True))
     raters: list[Metric] = [rater_training.TrainedRater(label) for label in columns]
     scores = {label: column[is_tested] for label, column in columns.items()}
+    # Raters are tested on images that they have not seen; other metrics may have been trained on them.
     caveats = metric_caveats(options.metrics, selection.items)
+
     if options.metrics:
         scorer = Scorer(corpus.name, selection.items, selection.protocol)
         progress.add_steps(len(options.metrics), "scores")
         scores |= score_all(scorer, options.metrics, store, progress)
+
     metrics = (*raters, *options.metrics)
     scored = ScoredDataset(selection, metrics, by_item(scores, selection.items), caveats)
     return correlate_dataset(scored, progress, statistics=options.statistics)
@@ -273,6 +310,17 @@ def _record(
     selections = {name: corpus.selection for name, corpus in corpora.items()}
     caption_sets = [selection.caption_set for selection in selections.values()]
     protocols = [selection.protocol for selection in selections.values()]
+    raters: dict[str, dict[str, Any]] = {}
+    for job in jobs:
+        raters[job.name] = {
+            "seed": job.seed,
+            "train": len(job.train),
+            "validation": len(job.validation),
+            "test": {name: len(rows) for name, rows in job.test.items()},
+            "dropped": job.n_dropped,
+            "fingerprint": cards[job.name].fingerprint,
+        }
+
     return {
         "command": "train",
         "config": dict(options.configuration),
@@ -280,17 +328,7 @@ def _record(
         "options": options.recipe.options,
         "design": options.design,
         "protocols": {name: vars(s.protocol) for name, s in selections.items()},
-        "raters": {
-            job.name: {
-                "seed": job.seed,
-                "train": len(job.train),
-                "validation": len(job.validation),
-                "test": {name: len(rows) for name, rows in job.test.items()},
-                "dropped": job.n_dropped,
-                "fingerprint": cards[job.name].fingerprint,
-            }
-            for job in jobs
-        },
+        "raters": raters,
         **provenance(options.metrics, caption_sets, options.locations, protocols),
     }
 
@@ -300,9 +338,11 @@ def _seed_means(correlations: pd.DataFrame, options: TrainOptions) -> list[dict[
     if len(options.seeds) < 2:
         return []
 
+    # With several seeds the label of a rater ends in its own.
     rater_of = correlations["metric"].str.extract(r"^(.*) seed \d+$")[0]
     keys = ["dataset", "protocol", "dimension", "coefficient"]
     of_raters = correlations[rater_of.notna()].assign(rater=rater_of)
+
     means: list[dict[str, Any]] = []
     for (rater, *names), group in groups_of(of_raters, "rater", *keys):
         values = group["value"].to_numpy(dtype=float)
@@ -318,6 +358,7 @@ def _seed_means(correlations: pd.DataFrame, options: TrainOptions) -> list[dict[
             "note": f"mean of {len(values)} seeds, standard deviation {std:.6f}",
         }
         means.append(mean)
+
     return means
 
 

@@ -102,6 +102,7 @@ def _check_caption_file(options: ValidateOptions, faults: Faults, remarks: Fault
         image_ids = list(references.texts)
         for finding in references.find_faults():
             remarks.add_all(finding.lines)
+
     try:
         data = options.file.read_bytes()
     except OSError as error:
@@ -127,7 +128,9 @@ def _check_caption_file(options: ValidateOptions, faults: Faults, remarks: Fault
         n_captions = check_captions(content, options.file, name, expected, faults, remarks)
         counts.append(n_captions)
 
-    words = [count_of(n, "caption") if n else "no captions" for n in counts] or ["no captions"]
+    words = [count_of(n, "caption") if n else "no captions" for n in counts]
+    if not words:
+        words = ["no captions"]
     verdict = " and ".join(words)
     return f"{verdict}; {covering} is of the references' images" if covering else verdict
 
@@ -141,10 +144,12 @@ def _find_covering_member(
         InputError: where none has any, or several have as many.
     """
     expected = set(image_ids)
-    counts = {
-        name: len(expected & (_read_captions(content, path, name, None, Faults(0)) or {}).keys())
-        for name, content in texts.items()
-    }
+    counts: dict[str, int] = {}
+    for name, content in texts.items():
+        # Faults are counted by the check proper, not here.
+        captions = _read_captions(content, path, name, None, Faults(0)) or {}
+        counts[name] = len(expected & captions.keys())
+
     highest_count = max(counts.values())
     covering = [name for name, count in counts.items() if count == highest_count]
     if not highest_count or len(covering) > 1:
@@ -165,9 +170,15 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) == len(pairs):
         return row
+
     ambiguous = _AmbiguousObject(row)
     earlier_keys: set[str] = set()
-    ambiguous.key = next(k for k, _ in pairs if k in earlier_keys or earlier_keys.add(k))
+    for key, _ in pairs:
+        if key in earlier_keys:
+            ambiguous.key = key
+            break
+        earlier_keys.add(key)
+
     return ambiguous
 
 
@@ -201,6 +212,7 @@ def check_captions(
     for image_id in image_ids or ():
         if image_id not in captions:
             faults.add(f"{name}: no caption of image {quote(image_id)}")
+
     return len(captions)
 
 
@@ -233,10 +245,12 @@ def _read_captions(
         if not is_json:
             return None
         check.check_document(document)
+
     if remarks is not None:
         for finding in find_caption_faults(check.texts):
             if not finding.is_fatal:
                 remarks.add_all(finding.lines)
+
     return check.first_locations
 
 
@@ -252,6 +266,7 @@ def _is_json_lines(text: str) -> bool:
         if line := text[start:end].strip():
             lines.append(line)
         start = end + 1
+
     return len(lines) == 2 and all(s.startswith("{") and s.endswith("}") for s in lines)
 
 
@@ -288,7 +303,8 @@ class _CaptionCheck:
             self.faults.add(f"{location}: not valid JSON ({error.msg}, column {error.colno})")
         except RecursionError:
             self.faults.add(f"{place}: nested too deeply")
-        except ValueError:  # Python refuses to convert such numbers, and names no line
+        # Python refuses to convert such numbers, and names no line.
+        except ValueError:
             self.faults.add(f"{place}: a number with thousands of digits")
         return False, None
 
@@ -302,7 +318,8 @@ class _CaptionCheck:
             self.faults.add(
                 f'{self.name}: a list of {{"image_id", "caption"}} is expected, not {kind}'
             )
-        elif {"image_id", "caption"} <= document.keys():  # JSON lines of one line
+        # JSON lines of one line.
+        elif {"image_id", "caption"} <= document.keys():
             self.check_entry(self.name, document)
         else:
             if isinstance(document, _AmbiguousObject):
@@ -387,6 +404,7 @@ def check_scores(path: Path, items: pd.DataFrame | None, faults: Faults) -> tupl
     except InputError as error:
         faults.add(str(error))
         return [], 0
+
     keys = ["item_id"] if "item_id" in table else ["image_id", "caption"]
     if absent := [name for name in (*keys, "score") if name not in table]:
         faults.add(
@@ -418,6 +436,7 @@ def _read_table(path: Path) -> Table:
             raise InputError(f"{path}: not valid Parquet ({error})") from error
         if rows > MOST_ROWS:
             raise InputError(f"{path}: {rows:,} rows; {MOST_ROWS:,} at most are read")
+
     return read_table(path)
 
 
@@ -435,6 +454,7 @@ def _check_rows(
             faults.add(f"{location}: a second score of {item}, whose first is at {first}")
         elif expected is not None and key not in expected:
             faults.add(f"{location}: unknown item {item}")
+
         first_locations.setdefault((metric, key), location)
         if not math.isfinite(parse_number(score)):
             faults.add(f"{location}: the score of {item} is {quote(score)}, not a finite number")
@@ -445,6 +465,7 @@ def _check_rows(
         for key in expected or ():
             if (metric, key) not in first_locations:
                 faults.add(f"{table.path}: no score of {_describe_item(key, metric)}")
+
     return len(first_locations)
 
 

@@ -187,6 +187,7 @@ def measure_range(items: pd.DataFrame) -> CaptionRange:
     reference_counts = [len(texts) for texts in reference_texts]
     reference_lengths = [len(text.split()) for text in chain.from_iterable(reference_texts)]
 
+    # Words as find_mismatch compares them: letters of any script, without digits.
     counts = Counter(re.findall(r"[^\W\d_]+", "\n".join(captions).lower()))
     n_words = counts.total()
     frequent = nsmallest(N_FREQUENT_WORDS, counts.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -220,6 +221,7 @@ def find_mismatch(evidence: CaptionRange, captions: CaptionRange, *, with_refere
     if captions.caption_words is None or evidence.caption_words is None:
         return ""
 
+    # Shares of few words are chance.
     if captions.n_words >= FEWEST_WORDS:
         expected = sum(evidence.frequent_words.values())
         share = sum(captions.frequent_words.get(word, 0.0) for word in evidence.frequent_words)

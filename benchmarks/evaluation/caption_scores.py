@@ -512,7 +512,9 @@ def keep_captions(
         row = scored.items.iloc[int(np.argmax(np.isnan(scores)))]
         raise InputError(f"keep.metric={metric}: image '{row['image_id']}' has no score")
 
-    return [
-        {"image_id": int(i) if str(i).isdecimal() else i, "caption": captions[i]}
-        for i in scored.items.loc[scores >= threshold, "image_id"]
-    ]
+    results: list[dict[str, Any]] = []
+    for image_id in scored.items.loc[scores >= threshold, "image_id"]:
+        number = int(image_id) if str(image_id).isdecimal() else image_id
+        results.append({"image_id": number, "caption": captions[image_id]})
+
+    return results

@@ -324,7 +324,8 @@ def build_word_panels(selection: EvaluationSet, blame: BlameByMetric) -> list[Ra
         scores: dict[str, Floats] = {}
         for metric, item_blame in blame.items():
             word_places = zip(item_places, positions, strict=True)
-            scores[metric] = np.array([-item_blame[item][place] for item, place in word_places])
+            blamed = [-item_blame[item][position] for item, position in word_places]
+            scores[metric] = np.array(blamed)
 
         panel = make_rating_panel(
             items=items.iloc[item_places].assign(item_id=word_ids),

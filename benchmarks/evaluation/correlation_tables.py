@@ -115,6 +115,7 @@ def _spare_columns(
     """Return the columns beside the headline's: the last coefficients, then intervals and ranks, then the last dimension."""
     other_columns = [i for i, c in enumerate(columns) if (c.dimension, c.coefficient) != headline]
 
+    # A terminal that is too narrow leaves columns out in this order, the headline's never.
     dimensions = [i for i in other_columns if columns[i].coefficient == headline[1]]
     names = dict.fromkeys(columns[i].coefficient for i in other_columns if i not in dimensions)
     of_coefficients: list[tuple[int, ...]] = []
@@ -490,6 +491,7 @@ def significance_frames(
     for names, group in groups_of(frame, *keys):
         for metric in metrics:
             row: dict[str, Any] = dict(zip(keys, names, strict=True)) | {"metric": metric}
+            # Each pair stands in the table once, and in the matrix on both sides of the diagonal.
             for side, opponent in (("metric_a", "metric_b"), ("metric_b", "metric_a")):
                 pairs = group[group[side] == metric]
                 row |= dict(zip(pairs[opponent], pairs[p_value], strict=True))

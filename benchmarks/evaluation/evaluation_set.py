@@ -313,8 +313,9 @@ class EvaluationSet:
             return self.derived_points[dimension]
 
         points = self.protocol.data_points_of(self.ratings, self.items, dimension)
-        place = pd.Index(self.items["item_id"]).get_indexer(pd.Index(points["item_id"]))
-        order = np.lexsort((points["value"], place))
+        item_index = pd.Index(self.items["item_id"])
+        item_places = item_index.get_indexer(pd.Index(points["item_id"]))
+        order = np.lexsort((points["value"], item_places))
         points = points.iloc[order].reset_index(drop=True)
 
         if dimension in self.caption_set.card.faults:

@@ -57,6 +57,7 @@ def audit_judge(judgements: PairJudgements, own_systems: Collection[str] = ()) -
 
     strengths = judgements.strengths
     judged = strengths.to_numpy(dtype=np.float64)
+    # Several raters, and dimensions, say together whom people prefer.
     sums = captions.preferences.groupby("pair_id")["strength"].sum().loc[strengths.index]
     people = np.sign(sums.to_numpy(dtype=np.float64))
 

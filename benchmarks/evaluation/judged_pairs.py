@@ -321,9 +321,9 @@ class PairAnswers:
             step = 1.0 if is_whole and largest else None
             scales[str(dimension)] = Scale(-largest, largest, step)
 
-        place = pd.Index(item_ids).get_indexer
-        first_place = place(pd.Index(pd.concat([a, b])))
-        second_place = place(pd.Index(pd.concat([b, a])))
+        find_places = pd.Index(item_ids).get_indexer
+        first_place = find_places(pd.Index(pd.concat([a, b])))
+        second_place = find_places(pd.Index(pd.concat([b, a])))
         order = np.lexsort((second_place, first_place))
 
         return cls(ratings, list(ratings["item_id"].iloc[order].unique()), scales)

@@ -102,9 +102,12 @@ class ScoredDataset:
     @cached_property
     def blame(self) -> dict[str, list[Floats]]:
         """By metric that blames words, an array for each item: a number for each of its words."""
-        return {
-            m.spec: m.blame(self.selection.items) for m in self.metrics if isinstance(m, WordMetric)
-        }
+        blame: dict[str, list[Floats]] = {}
+        for metric in self.metrics:
+            if isinstance(metric, WordMetric):
+                blame[metric.spec] = metric.blame(self.selection.items)
+
+        return blame
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -296,11 +299,11 @@ def correlate_dataset(
     by_floor = floor_scores(selection.items) if floors else {}
     by_pair_floor = _pair_floors(selection, by_floor) if floors or pair_floors else {}
     word_panels = build_word_panels(selection, ordered.blame) if selection.has_words else []
-    of_people = ceiling_rows(selection) if ceilings else Ceilings([], {})
-
-    rows = _score_rows(ordered, by_floor, by_pair_floor, word_panels) + of_people.rows
+    rows = _score_rows(ordered, by_floor, by_pair_floor, word_panels)
+    of_people = Ceilings([], {})
     if ceilings:
-        rows += pair_ceiling_rows(selection)
+        of_people = ceiling_rows(selection)
+        rows += of_people.rows + pair_ceiling_rows(selection)
 
     panels: list[Panel] = []
     if statistics.uses_resampling or statistics.disattenuate:
@@ -316,17 +319,38 @@ def correlate_dataset(
         progress=progress,
         compares=compares,
     )
+    return _put_together(scored, ordered, rows, panels, uncertainty, of_people.remark)
+
+
+def _put_together(
+    scored: ScoredDataset,
+    ordered: ScoredDataset,
+    rows: Sequence[Row],
+    panels: Sequence[Panel],
+    uncertainty: Uncertainty,
+    ceiling_remark: str,
+) -> MeasuredDataset:
+    """Return the measured dataset.
+
+    Args:
+        scored, ordered: the scores, in the order of the dataset and in that of their contents.
+        rows: the correlations, without intervals.
+        panels: the data points, where anything is resampled or corrected.
+        uncertainty: their intervals and differences.
+        ceiling_remark: see `MeasuredDataset`.
+    """
+    statistics = uncertainty.options
     values = {row_key(r): r["value"] for r in rows if r["metric"] in ordered.oriented}
+    corrected_panels = panels if statistics.disattenuate else []
+
     return MeasuredDataset(
         scored=scored,
         correlations=make_correlations(_with_intervals(rows, uncertainty.intervals, statistics)),
         statistics=statistics,
-        differences=_make_differences(selection, uncertainty, statistics),
+        differences=_make_differences(ordered.selection, uncertainty, statistics),
         ranks=uncertainty.compute_ranks(values),
-        disattenuated=disattenuated_rows(
-            selection, panels if statistics.disattenuate else [], statistics
-        ),
-        ceiling_remark=of_people.remark,
+        disattenuated=disattenuated_rows(ordered.selection, corrected_panels, statistics),
+        ceiling_remark=ceiling_remark,
     )
 
 
@@ -499,6 +523,7 @@ def _measure_uncertainty(
     selection = scored.selection
     metrics = [m.spec for m in scored.metrics]
     if statistics.interval == "fisher":
+        # The formula is of a coefficient of independent points, not of a mean over groups.
         if selection.protocol.level != "pooled":
             raise InputError(
                 f"statistics.interval=fisher needs protocol.level=pooled; with "
@@ -512,17 +537,13 @@ def _measure_uncertainty(
     if tests:
         _check_comparable(selection, metrics, panels, tests)
 
+    # The bar counts all steps beforehand: those of replicates, and one for each pair of metrics.
     competing = metrics if compares else []
     all_panels = [*panels, *word_panels]
     n_competing = [len(set(competing) & set(panel.metrics)) for panel in all_panels]
     steps = sum(count_steps(statistics.replicates, n) for n in n_competing)
 
-    # Every paper quotes these coefficients: they get intervals, but neither ranks nor tests.
-    unprinted = set(selection.measured_coefficients) - set(selection.rating_coefficients)
-    unranked_panels: list[Panel] = []
-    if unprinted:
-        rating_panels = [panel for panel in panels if isinstance(panel, RatingPanel)]
-        unranked_panels += [replace(p, coefficients=tuple(unprinted)) for p in rating_panels]
+    unranked_panels = _select_unranked(selection, panels)
     steps += count_steps(statistics.replicates, 0) * len(unranked_panels)
 
     progress.add_steps(steps, f"{selection.name}: replicates")
@@ -538,6 +559,19 @@ def _measure_uncertainty(
     unranked = measure_uncertainty(unranked_panels, [], statistics, advance=advance)
 
     return replace(uncertainty, intervals={**unranked.intervals, **uncertainty.intervals})
+
+
+def _select_unranked(selection: EvaluationSet, panels: Sequence[Panel]) -> list[Panel]:
+    """Return the panels of ratings with the coefficients that every paper quotes, beside the protocol's.
+
+    These get intervals, but neither ranks nor tests.
+    """
+    unprinted = set(selection.measured_coefficients) - set(selection.rating_coefficients)
+    if not unprinted:
+        return []
+
+    rating_panels = [panel for panel in panels if isinstance(panel, RatingPanel)]
+    return [replace(panel, coefficients=tuple(unprinted)) for panel in rating_panels]
 
 
 def _check_comparable(

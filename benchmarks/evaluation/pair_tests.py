@@ -156,12 +156,12 @@ class PairTests:
             n_systems: the number of systems, where these are what is correlated; None where captions are.
         """
         dimension, coefficient = column
-        is_asked = (rows["dimension"] == dimension) & (rows["coefficient"] == coefficient)
-        is_asked &= rows["test"] == find_coefficient(coefficient).tests[0]
+        is_own = (rows["dimension"] == dimension) & (rows["coefficient"] == coefficient)
+        is_own &= rows["test"] == find_coefficient(coefficient).tests[0]
+        of_column = rows[is_own]
+        n_images = int(of_column["n_images"].max()) if len(of_column) else 0
 
-        asked = rows[is_asked]
-        n_images = int(asked["n_images"].max()) if len(asked) else 0
-        return cls.of_rows(asked, statistics, n_images).on_few_systems(n_systems, statistics)
+        return cls.of_rows(of_column, statistics, n_images).on_few_systems(n_systems, statistics)
 
     @classmethod
     def of_ranks(
@@ -215,6 +215,7 @@ class PairTests:
             n_systems: the number of systems; None where captions are correlated.
             statistics: the level.
         """
+        # That so many coins fall alike, on either side, has the probability 2 · 2⁻ⁿ.
         if n_systems is None or 2.0 ** (1 - n_systems) <= 1 - statistics.level:
             return self
 
@@ -244,11 +245,13 @@ def find_shortage(
         n_tests: the number of tests that p-values are corrected for.
         smallest: the least p-value that the test can have.
     """
+    # Holm multiplies the least p-value by the number of tests; Benjamini and Hochberg may multiply it by 1.
     factor = n_tests if statistics.correction == "holm" else 1
     alpha = 1 - statistics.level
     if factor * smallest(n_images, statistics) <= alpha:
         return ""
 
+    # Where the most replicates would not do either, it is images that are too few.
     most_replicates = replace(statistics, replicates=MAX_REPLICATES)
     if n_images is None or factor * smallest(n_images, most_replicates) <= alpha:
         return f"too few replicates ({statistics.replicates:,})"

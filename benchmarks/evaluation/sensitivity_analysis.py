@@ -194,6 +194,7 @@ class SensitivityAnalysis:
             message = "kind=power compares metrics; name two at least"
             raise self.selection.lacking(Lack.METRICS, message)
 
+        # z of a two-sided test, and with it z of the power: what a difference must be, in standard errors.
         significant = float(stats.norm.ppf(1 - TEST_LEVEL / 2))
         detectable = significant + float(stats.norm.ppf(POWER))
 
@@ -342,6 +343,7 @@ class SensitivityAnalysis:
             protocol = replace(usual, own_references="leave_out", undefined=undefined)
             yield _Variant(protocol, ", own_references=leave_out", note)
 
+        # Copies are among the duplicates; without others this would be `own_references=drop` again.
         is_duplicate = find_duplicates(rows).to_numpy()
         if is_duplicate.sum() > copies.n_copies and not is_duplicate.all():
             note = f"{int(is_duplicate.sum())} duplicates left out"
@@ -360,6 +362,7 @@ class SensitivityAnalysis:
 
         for coefficient in dict.fromkeys((*QUOTED_COEFFICIENTS, *self.study.coefficients)):
             values = {m: r.correlate(protocol, coefficient).value for m, r in rated.items()}
+            # The greatest value has rank 1, and an undefined one none.
             ranks = stats.rankdata([-v for v in values.values()], "min", nan_policy="omit")
 
             for (metric, value), rank in zip(values.items(), ranks, strict=True):
@@ -397,6 +400,7 @@ class SensitivityAnalysis:
         """
         n_images = self.selection.image_of(points).nunique()
         n_draws = self.n_draws or DRAWS["images"]
+        # A seed for each size, so that no size's samples depend on the others that are asked for.
         rng = np.random.default_rng([self.seed, size])
         weights = rng.multinomial(size, np.full(n_images, 1 / n_images), n_draws).T.astype(float)
 

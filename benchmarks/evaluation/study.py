@@ -264,6 +264,7 @@ def load_studies(
 
     for name, protocol in datasets.items():
         with studies.left_out.leave_out(name):
+            # In an order of contents, on which whatever is drawn at random may rest.
             selection = EvaluationSet.select(locations.load(name), protocol).in_order()
             if needs_ratings:
                 selection.require_ratings("it has preferences and no ratings to correlate with")

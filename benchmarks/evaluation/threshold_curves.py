@@ -120,6 +120,7 @@ class ThresholdCurve:
         if not reached.size:
             return float("nan"), float("nan")
 
+        # Recall only grows towards lower thresholds, so that the last one has the greatest.
         last = reached[-1]
         return float(self.recall[last]), float(self.thresholds[last])
 

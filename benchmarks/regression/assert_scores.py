@@ -68,10 +68,12 @@ def assert_scores(
         AssertionError: with the table of what differs.
         InputError: on a baseline that is not there or not valid, or a metric that cannot be computed.
     """
-    __tracebackhide__ = True  # pytest shows the caller's line
+    # pytest shows the caller's line instead.
+    __tracebackhide__ = True
     path = Path(baseline)
     if update is None:
         update = os.environ.get(UPDATE, "").lower() not in ("", "0", "false")
+
     metrics = _metrics(metric, name)
     _check_metrics(path, metrics, is_update=update)
     checked = run(
@@ -90,6 +92,7 @@ def assert_scores(
         ),
         update=update,
     )
+
     if checked.status:
         summary = f"{checked.summary} ({UPDATE}=1 pytest)"
         raise AssertionError("\n\n".join([summary, *map(markdown_of, checked.tables)]))
@@ -105,6 +108,7 @@ def _check_metrics(path: Path, metrics: Sequence[Metric], *, is_update: bool) ->
         if is_update:
             return
         raise InputError(f"no baseline {path}; run the test once with {UPDATE}=1 to make it")
+
     baseline_specs = read(path).metrics
     specs = [metric.spec for metric in metrics]
     absent_specs = sorted(set(baseline_specs) - set(specs))
@@ -112,6 +116,7 @@ def _check_metrics(path: Path, metrics: Sequence[Metric], *, is_update: bool) ->
         raise InputError(
             f"{path} has other metrics as well ({', '.join(absent_specs)}); write one baseline for each call"
         )
+
     for spec in specs:
         if not is_update and spec not in baseline_specs:
             raise InputError(
@@ -126,12 +131,15 @@ def _metrics(metric: Any, name: str | None) -> tuple[Metric, ...]:
     if isinstance(metric, str | Metric):
         if name is not None:
             raise InputError(f"name={name} is for a function or a file of scores")
+
         return resolve_metrics(metric)
+
     if not callable(metric):
         raise InputError(
             f"metric is {metric!r}; a function, the Path of a file of scores, a spec or a Metric is "
             f"expected"
         )
+
     instance = make_metric(metric, name or "")
     # A baseline holds whatever the function is called in the code, if it has the same name there.
     is_function = isinstance(instance, GivenFunction)

@@ -225,6 +225,7 @@ class Checked:
             return []
         title = f"{self.path}: what differs"
         columns = ("baseline", "now")
+
         return [make_difference_table(title, self.differences, self.metrics, columns)]
 
     def markdown(self) -> str:
@@ -237,24 +238,31 @@ class Checked:
         of_all = [part for part in self.aspects if part in ASPECTS[:2]]
         of_metrics = [part for part in self.aspects if part not in of_all]
         cases = [(part, part, "") for part in of_all]
-        cases += [(f"{m}: {part}", part, m) for m in self.metrics for part in of_metrics]
+        cases = [(part, part, "") for part in of_all]
+        for metric in self.metrics:
+            cases += [(f"{metric}: {part}", part, metric) for part in of_metrics]
+
         failures = 0
         for name, part, metric in cases:
             case = ElementTree.SubElement(
                 suite, "testcase", classname=f"captau.{_legal(self.dataset)}", name=_legal(name)
             )
-            failing = [
-                d
-                for d in self.differences
-                if d.part == part and d.fails and (not metric or metric in d.metrics)
-            ]
+            failing: list[Difference] = []
+            for difference in self.differences:
+                is_of_case = difference.part == part and (
+                    not metric or metric in difference.metrics
+                )
+                if is_of_case and difference.fails:
+                    failing.append(difference)
             if failing and not self.updated:
                 failures += 1
                 lines = [_legal(_line(d)) for d in failing]
                 failure = ElementTree.SubElement(case, "failure", message=lines[0])
                 failure.text = "\n".join(lines)
+
         suite.set("tests", str(len(cases)))
         suite.set("failures", str(failures))
+
         root = ElementTree.Element("testsuites")
         root.append(suite)
         ElementTree.indent(root)
@@ -340,18 +348,29 @@ def run(
     if not update:
         return replace(checked, summary=_summary(checked, before, now))
 
+    summary = _write_baseline(path, now, before)
+    for metric, reason in unavailable.items():
+        summary += f"\nleft out: {metric.spec}: {reason}"
+
+    return replace(checked, summary=summary)
+
+
+def _write_baseline(path: Path, now: Baseline, before: Baseline | None) -> str:
+    """Write a baseline where it is not as it was, and say in a line which of both.
+
+    Raises:
+        InputError: where it cannot be written.
+    """
     text = written(steady(now, before)).encode()
-    same = exists and path.read_bytes() == text
-    if not same:
+    is_same = path.exists() and path.read_bytes() == text
+    if not is_same:
         write_file(path, text)
-    outcome = "is as it was" if same else "written"
-    summary = (
+
+    outcome = "is as it was" if is_same else "written"
+    return (
         f"{path}: {outcome}: {count_metrics(now.metrics)} on "
         f"{now.dataset}, {len(now.sample)} of {now.data['items']} items shown"
     )
-    for metric, reason in unavailable.items():
-        summary += f"\nleft out: {metric.spec}: {reason}"
-    return replace(checked, summary=summary)
 
 
 def count_metrics(metrics: Sized) -> str:
@@ -374,6 +393,7 @@ def _summary(checked: Checked, before: Baseline | None, now: Baseline) -> str:
             f"{checked.path}: {', '.join(failing)} differ ({coverage}). If that is meant: captau check "
             f"baseline={checked.path} update=true"
         )
+
     return f"{checked.path}: as in the baseline ({coverage})"
 
 
@@ -399,6 +419,7 @@ def _measure(
             measured = measure(caption_set, plan.protocol, metrics, ScoreStore(None), progress)
     finally:
         keep(before)
+
     return measured, metrics, unavailable
 
 
@@ -409,25 +430,36 @@ def _current_baseline(
     item_ids = measured.items["item_id"].tolist()
     sampled_ids = draw_sample(item_ids, plan.sample, plan.seed)
     records: Any = measured.printed_correlations.to_dict("records")
+
     metric_baselines: dict[str, MetricBaseline] = {}
     for metric in metrics:
+        correlations: dict[str, float] = {}
+        for record in records:
+            if record["metric"] == metric.spec:
+                key = f"{record['dimension']} {record['coefficient']}"
+                correlations[key] = float(record["value"])
+
         scores = np.asarray(measured.by_metric[metric.spec], dtype=np.float64)
         defined = scores[~np.isnan(scores)].tolist()
         metric_baselines[metric.spec] = MetricBaseline(
             recipe=recipe_of(metric),
             signature=sign(metric, [plan.protocol]),
-            correlations={
-                f"{r['dimension']} {r['coefficient']}": float(r["value"])
-                for r in records
-                if r["metric"] == metric.spec
-            },
+            correlations=correlations,
             items=len(scores),
             undefined=int(np.isnan(scores).sum()),
             mean=mean(defined),
             std=std(defined),
             parts=parts_of(item_ids, scores),
         )
-    names = {*_PACKAGES, *plan.packages, *(d for m in metrics for d in m.distributions)}
+    sample: dict[str, dict[str, float]] = {}
+    for item in sampled_ids:
+        sample[item] = {m.spec: float(measured.by_metric[m.spec].loc[item]) for m in metrics}
+
+    # What may move any score, whether a signature names it or not; and what the metrics name.
+    packages = {"python", *_PACKAGES, *plan.packages}
+    for metric in metrics:
+        packages.update(metric.distributions)
+
     return Baseline(
         dataset=plan.dataset,
         file_options=plan.file_options,
@@ -440,12 +472,9 @@ def _current_baseline(
         seed=plan.seed,
         tolerance=plan.tolerance,
         versions=plan.versions,
-        packages={n: _version(n) for n in sorted(names | {"python"})},
+        packages={package: _version(package) for package in sorted(packages)},
         metrics=metric_baselines,
-        sample={
-            item: {m.spec: float(measured.by_metric[m.spec].loc[item]) for m in metrics}
-            for item in sampled_ids
-        },
+        sample=sample,
     )
 
 

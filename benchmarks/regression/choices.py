@@ -55,13 +55,16 @@ class CheckChoices:
     locations: Locations = field(default_factory=Locations)
 
     def __post_init__(self) -> None:
-        for name, value, smallest in (("sample", self.sample, 1), ("seed", self.seed, 0)):
+        for name, smallest in (("sample", 1), ("seed", 0)):
+            value = getattr(self, name)
             if value is not None and value < smallest:
                 raise InputError(
                     f"{name} is {value}; a whole number from {smallest} on is expected"
                 )
+
         if self.tolerance is not None and not TOLERANCES[0] <= self.tolerance <= TOLERANCES[1]:
             raise InputError(tolerance_fault(self.tolerance))
+
         if self.versions is not None and self.versions not in POLICIES:
             raise unknown("value of versions", self.versions, POLICIES)
 

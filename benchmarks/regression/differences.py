@@ -78,21 +78,12 @@ def compare_baselines(
     data = _data(before, now)
     by_spec = {m.spec: m for m in metrics}
     names = [name for name in now.metrics if name in before.metrics]
-    signature_changes = {
-        name: signature_changes_of(before.metrics[name].signature, now.metrics[name].signature)
-        for name in names
-    }
-    in_signatures: set[str] = set()
-    for fields in signature_changes.values():
-        in_signatures.update(fields)
-
-    # A package that the baseline does not record counts only where a signature names it.
-    changed = {
-        name: (before.packages.get(name, "–"), version)
-        for name, version in now.packages.items()
-        if before.packages.get(name) != version
-        and (name in before.packages or name in in_signatures)
-    }
+    signature_changes: dict[str, dict[str, tuple[str, str]]] = {}
+    for name in names:
+        signature_changes[name] = signature_changes_of(
+            before.metrics[name].signature, now.metrics[name].signature
+        )
+    changed = _changed_packages(before, now, signature_changes)
 
     parameters: dict[tuple[str, str, str, bool], list[str]] = {}
     scores: list[Difference] = []
@@ -115,7 +106,44 @@ def compare_baselines(
             before.metrics[name].correlations, now.metrics[name].correlations, name, cause
         )
 
-    parameter_lines: list[Difference] = []
+    moving = {d.metrics[0] for d in (*scores, *correlations)}
+    return [
+        *data,
+        *version_differences(changed, signature_changes, versions, moving),
+        *_parameter_lines(parameters),
+        *scores,
+        *correlations,
+    ]
+
+
+def _changed_packages(
+    before: Baseline,
+    now: Baseline,
+    signature_changes: Mapping[str, Mapping[str, tuple[str, str]]],
+) -> dict[str, tuple[str, str]]:
+    """Return the packages of another version, with both versions.
+
+    A package that the baseline does not record counts only where a signature names it.
+    """
+    in_signatures: set[str] = set()
+    for fields in signature_changes.values():
+        in_signatures.update(fields)
+
+    changed: dict[str, tuple[str, str]] = {}
+    for name, version in now.packages.items():
+        recorded = before.packages.get(name)
+        is_counted = recorded is not None or name in in_signatures
+        if is_counted and recorded != version:
+            changed[name] = ("–" if recorded is None else recorded, version)
+
+    return changed
+
+
+def _parameter_lines(
+    parameters: Mapping[tuple[str, str, str, bool], Sequence[str]],
+) -> list[Difference]:
+    """Return a line for each change of a parameter, with the metrics that it is of."""
+    lines: list[Difference] = []
     for (key, old, new, fails), metric_names in parameters.items():
         line = Difference(
             part="parameters",
@@ -125,18 +153,19 @@ def compare_baselines(
             now=new,
             fails=fails,
         )
-        parameter_lines.append(line)
-    moving = {d.metrics[0] for d in (*scores, *correlations)}
-    version_lines = version_differences(changed, signature_changes, versions, moving)
-    return [*data, *version_lines, *parameter_lines, *scores, *correlations]
+        lines.append(line)
+
+    return lines
 
 
 def _data(before: Baseline, now: Baseline) -> list[Difference]:
-    return [
-        Difference("data", (), key, _short(before.data[key]), _short(now.data[key]))
-        for key in before.data
-        if before.data[key] != now.data[key]
-    ]
+    lines: list[Difference] = []
+    for key, old in before.data.items():
+        new = now.data[key]
+        if old != new:
+            lines.append(Difference("data", (), key, _short(old), _short(new)))
+
+    return lines
 
 
 def _short(value: Any) -> str:
@@ -148,11 +177,12 @@ def signature_changes_of(before: str, now: str) -> dict[str, tuple[str, str]]:
     """Return the changes between two signatures: parameter or package → before and now."""
     old = _fields(before)
     new = _fields(now)
-    return {
-        key: (_short(old.get(key, "–")), _short(new.get(key, "–")))
-        for key in dict.fromkeys([*old, *new])
-        if old.get(key) != new.get(key)
-    }
+    changes: dict[str, tuple[str, str]] = {}
+    for key in dict.fromkeys([*old, *new]):
+        if old.get(key) != new.get(key):
+            changes[key] = (_short(old.get(key, "–")), _short(new.get(key, "–")))
+
+    return changes
 
 
 def _fields(signature: str) -> dict[str, str]:
@@ -161,6 +191,7 @@ def _fields(signature: str) -> dict[str, str]:
     for part in parts:
         key, _, value = part.partition(":")
         fields[key] = value
+
     return fields
 
 
@@ -178,8 +209,10 @@ def version_differences(
         # A package that no signature names may have moved any metric's score.
         is_suspect = moving & set(affected) or (moving and not affected)
         effect = "" if is_suspect else "no score moved"
+
         policy_note = "" if fails else f"told only (versions={policy})"
-        cause = "; ".join(filter(None, (effect, policy_note)))
+        cause = "; ".join(text for text in (effect, policy_note) if text)
+
         line = Difference(
             part="versions",
             metrics=affected,
@@ -190,6 +223,7 @@ def version_differences(
             fails=fails,
         )
         rows.append(line)
+
     return rows
 
 
@@ -203,13 +237,16 @@ def cause_of(
     if is_other_data:
         return "changed data"
     if signature_changes:
-        return "; ".join(
-            f"{key} {old} → {new}" if key in changed else f"parameter {key}: {old} → {new}"
-            for key, (old, new) in signature_changes.items()
-        )
+        causes: list[str] = []
+        for key, (old, new) in signature_changes.items():
+            subject = key if key in changed else f"parameter {key}:"
+            causes.append(f"{subject} {old} → {new}")
+        return "; ".join(causes)
+
     if changed:
         changes = ", ".join(f"{key} {old} → {new}" for key, (old, new) in changed.items())
         return f"perhaps {changes}"
+
     return fallback
 
 
@@ -245,10 +282,11 @@ def _scores(
         )
         rows.append(line)
 
-    if gone := [pair for pair in pairs if moved(*pair[1:], reach)]:
-        item, old, new = max(gone, key=lambda p: _distance(p[1], p[2]))
+    moved_pairs = [pair for pair in pairs if moved(*pair[1:], reach)]
+    if moved_pairs:
+        item, old, new = max(moved_pairs, key=lambda pair: _distance(pair[1], pair[2]))
         title = " ".join(item.split())
-        add_line(f"{len(gone)} of {len(pairs)} sampled items, most of all {title}", old, new)
+        add_line(f"{len(moved_pairs)} of {len(pairs)} sampled items, most of all {title}", old, new)
 
     old_kept = before.metrics[name]
     new_kept = now.metrics[name]
@@ -260,15 +298,16 @@ def _scores(
         add_line(f"mean of all {new_kept.items} items", old_kept.mean, new_kept.mean)
     elif moved(old_kept.std, new_kept.std, reach):
         add_line(f"standard deviation of all {new_kept.items} items", old_kept.std, new_kept.std)
-    elif parts := [
-        (i, *pair)
-        for i, pair in enumerate(zip(old_kept.parts, new_kept.parts, strict=True))
-        if moved(*pair, reach)
-    ]:
-        i, old, new = max(parts, key=lambda p: _distance(p[1], p[2]))
-        add_line(
-            f"{len(parts)} of {PARTS} parts of the items, most the mean of part {i + 1}", old, new
-        )
+    else:
+        parts: list[tuple[int, float, float]] = []
+        for i, (old, new) in enumerate(zip(old_kept.parts, new_kept.parts, strict=True), start=1):
+            if moved(old, new, reach):
+                parts.append((i, old, new))
+        if parts:
+            i, old, new = max(parts, key=lambda part: _distance(part[1], part[2]))
+            subject = f"{len(parts)} of {PARTS} parts of the items, most the mean of part {i}"
+            add_line(subject, old, new)
+
     return rows
 
 
@@ -309,6 +348,7 @@ def correlation_differences(
                 cause=cause,
             )
             rows.append(line)
+
     return rows
 
 
@@ -327,10 +367,17 @@ def make_difference_table(
             return f"all {len(metrics)}"
         return ", ".join(difference.metrics)
 
-    rows = [
-        Row(d.part, [name_metrics(d), d.subject, d.before, d.now, d.change, d.cause])
-        for d in differences
-    ]
+    rows: list[Row] = []
+    for difference in differences:
+        cells = [
+            name_metrics(difference),
+            difference.subject,
+            difference.before,
+            difference.now,
+            difference.change,
+            difference.cause,
+        ]
+        rows.append(Row(difference.part, cells))
     headings = ["metric", "what", *columns, "by", "likely cause"]
     return ResultTable(title, "part", headings, rows, numeric=False)
 

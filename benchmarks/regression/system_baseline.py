@@ -91,9 +91,11 @@ class SystemBaseline:
     ) -> SystemBaseline:
         """Make a baseline of captions and their scores by spec; `normalise` is the text rule of both."""
         protocols = [Protocol(normalise=normalise)]
-        scores = {
-            m.spec: BaselineScore(recipe_of(m), sign(m, protocols), corpus[m.spec]) for m in metrics
-        }
+        scores: dict[str, BaselineScore] = {}
+        for metric in metrics:
+            signature = sign(metric, protocols)
+            scores[metric.spec] = BaselineScore(recipe_of(metric), signature, corpus[metric.spec])
+
         return cls(captions, references, scores)
 
     @classmethod
@@ -123,18 +125,21 @@ class SystemBaseline:
     def written(self) -> str:
         """Return the text of the file: the same for the same content."""
         lines = [f"format: {FORMAT}", f"references: {yaml_text(self.references, quoted=True)}"]
+
         lines.append("metrics:")
         for spec, score in self.scores.items():
-            made = "null" if score.recipe is None else yaml_text(score.recipe)
-            cells = (
-                f"signature: {yaml_text(score.signature)}, score: {number(score.value, _DECIMALS)}"
-            )
-            lines.append(f"  {yaml_text(spec)}: {{made: {made}, {cells}}}")
+            cells = [
+                f"made: {'null' if score.recipe is None else yaml_text(score.recipe)}",
+                f"signature: {yaml_text(score.signature)}",
+                f"score: {number(score.value, _DECIMALS)}",
+            ]
+            lines.append(f"  {yaml_text(spec)}: {{{', '.join(cells)}}}")
+
         lines.append("captions:")
-        lines += [
-            f"  {yaml_text(image_id, quoted=True)}: {yaml_text(caption, quoted=True)}"
-            for image_id, caption in self.captions.captions.items()
-        ]
+        for image_id, caption in self.captions.captions.items():
+            key = yaml_text(image_id, quoted=True)
+            lines.append(f"  {key}: {yaml_text(caption, quoted=True)}")
+
         return _HEAD + "\n".join(lines) + "\n"
 
     def make_metrics(self) -> tuple[Metric, ...]:
@@ -153,40 +158,50 @@ class SystemBaseline:
                 metric = metric_of(score.recipe)
             except InputError as error:
                 raise self.document.error(keys, str(error)) from error
+
+            # A baseline may come from anywhere: what it names is run only if the user names it as well.
             if user_code_of(metric) or metric.name == "mllm_judge":
                 raise InputError(
                     f"{self.document.file}:{self.document.lines[keys]}: {score.recipe} runs only if the command names it; if "
                     f"you trust it, name all metrics: metrics={','.join(self.scores)}"
                 )
+
             metrics.append(metric)
+
         return tuple(metrics)
 
     def compare(self, now: SystemBaseline, metrics: Sequence[Metric]) -> list[Difference]:
         """List the scores that moved by half of the last printed digit, and why, among those that both have."""
         lines: list[Difference] = []
         for metric in metrics:
-            if (old := self.scores.get(metric.spec)) is None:
+            old = self.scores.get(metric.spec)
+            if old is None:
                 continue
-            new, style = now.scores[metric.spec], metric_style(metric)
-            if not moved(old.value, new.value, 10**-style.decimals / style.scale / 2):
+
+            new = now.scores[metric.spec]
+            style = metric_style(metric)
+            half_digit = 10**-style.decimals / style.scale / 2
+            if not moved(old.value, new.value, half_digit):
                 continue
-            changes = signature_changes_of(old.signature, new.signature)
-            code = "the function" if user_code_of(metric) else "captau or of another package"
-            unsigned = f"neither references nor signature changed: the code of {code}"
-            has_other_references = self.references != now.references
-            cause = (
-                "other references"
-                if has_other_references
-                else cause_of(False, changes, {}, unsigned)
+
+            cause = "other references"
+            if self.references == now.references:
+                changes = signature_changes_of(old.signature, new.signature)
+                code = "the function" if user_code_of(metric) else "captau or of another package"
+                unsigned = f"neither references nor signature changed: the code of {code}"
+                cause = cause_of(False, changes, {}, unsigned)
+
+            line = Difference(
+                part="scores",
+                metrics=(metric.spec,),
+                subject=f"{style.label} of the old captions",
+                before=format_number(old.value, style.scale, style.decimals + 2),
+                now=format_number(new.value, style.scale, style.decimals + 2),
+                change=format_change(old.value * style.scale, new.value * style.scale),
+                cause=cause,
             )
-            before, after = (
-                format_number(v, style.scale, style.decimals + 2) for v in (old.value, new.value)
-            )
-            change = format_change(old.value * style.scale, new.value * style.scale)
-            subject = f"{style.label} of the old captions"
-            lines.append(
-                Difference("scores", (metric.spec,), subject, before, after, change, cause)
-            )
+            lines.append(line)
+
         return lines
 
 
@@ -199,5 +214,7 @@ def digest_references(references: ReferenceFile | None, image_ids: Sequence[str]
     """Return a hash of some images' references, in an order of the images' ids; empty without references."""
     if references is None:
         return ""
+
     texts = [[image_id, *references.texts[image_id]] for image_id in sorted(image_ids)]
-    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps(texts).encode())
+    return digest.hexdigest()[:16]

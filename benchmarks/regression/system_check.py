@@ -149,16 +149,12 @@ class SystemCheck:
             InputError: where a file cannot be read or written, images lack captions or references, or no metric can be
                 tested, or none could have a significant outcome.
         """
-        baseline, metrics = self._read_baseline(), self.metrics
+        baseline = self._read_baseline()
+        metrics = self.metrics
         if metrics is None:
             metrics = resolve_metrics("text") if baseline is None else baseline.make_metrics()
-        systems = {NEW: _read_captions(self.candidates, self.columns)}
-        if not self.update:
-            systems[OLD] = (
-                _read_captions(self.against, self.columns)
-                if baseline is None
-                else baseline.captions
-            )
+
+        systems = self._read_systems(baseline)
         if self.references is None and all("references" in m.needs for m in metrics):
             raise InputError(f"metric {metrics[0].spec} needs references; give references=FILE")
         references = None
@@ -166,30 +162,34 @@ class SystemCheck:
             references = read_references(self.references, columns=self.columns)
         items = self._make_items(systems, references)
         image_ids = items[NEW]["image_id"].tolist()
+
         missing = find_unavailable(metrics, items[NEW])
-        if baseline is not None and (lost := [m for m in missing if m.spec in baseline.scores]):
+        held_scores = {} if baseline is None else baseline.scores
+        lost_metrics = [metric for metric in missing if metric.spec in held_scores]
+        if lost_metrics:
+            reason = missing[lost_metrics[0]]
             raise InputError(
-                f"{self.against} holds {lost[0].spec}, which {missing[lost[0]]}; or name other metrics, metrics=…"
+                f"{self.against} holds {lost_metrics[0].spec}, which {reason}; or name other metrics, metrics=…"
             )
         warn_unavailable([missing])
         metrics = [m for m in metrics if m not in missing]
-        n_steps = 0 if self.update else count_steps(self.statistics.replicates, len(items))
-        with StepProgress(len(items) * len(metrics) + n_steps) as progress:
-            scored = [
-                score_system(system, "", frame, metrics, ScoreStore(None), progress)
-                for system, frame in items.items()
-            ]
-            differences: list[MetricDifference] = []
-            if not self.update:
-                differences = compare_systems(scored, self.statistics, progress.advance)[1]
-        digest = digest_references(references, image_ids)
+
+        scored, differences = self._score(items, metrics)
         now = SystemBaseline.make(
-            systems[scored[-1].system], digest, scored[-1].corpus, metrics, self.normalise
+            systems[scored[-1].system],
+            digest_references(references, image_ids),
+            scored[-1].corpus,
+            metrics,
+            self.normalise,
         )
         if self.update:
             return self._write_baseline(now)
-        is_all = baseline is not None and len(image_ids) == len(baseline.captions.captions)
-        moved = baseline.compare(now, metrics) if baseline is not None and is_all else []
+
+        moved: list[Difference] = []
+        # A held score is of all captions; of a part there is none to compare with.
+        if baseline is not None and len(image_ids) == len(baseline.captions.captions):
+            moved = baseline.compare(now, metrics)
+
         changes = self._changes(scored, differences, metrics)
         if self.tolerance is None:
             self._check_testable(changes, len(image_ids))
@@ -197,7 +197,36 @@ class SystemCheck:
             raise InputError(
                 f"{self.candidates}: no metric has a score of both; name other metrics"
             )
+
         return self._outcome(changes, len(image_ids), moved)
+
+    def _read_systems(self, baseline: SystemBaseline | None) -> dict[str, CandidateFile]:
+        """Return the captions of both systems, the new one's first; without the old ones where these are to be replaced."""
+        systems = {NEW: _read_captions(self.candidates, self.columns)}
+        if self.update:
+            return systems
+
+        if baseline is None:
+            systems[OLD] = _read_captions(self.against, self.columns)
+        else:
+            systems[OLD] = baseline.captions
+
+        return systems
+
+    def _score(
+        self, items: Mapping[str, pd.DataFrame], metrics: Sequence[Metric]
+    ) -> tuple[list[SystemScores], list[MetricDifference]]:
+        """Score each system's items, and test the differences; there are none where a baseline is made."""
+        n_steps = 0 if self.update else count_steps(self.statistics.replicates, len(items))
+        differences: list[MetricDifference] = []
+        with StepProgress(len(items) * len(metrics) + n_steps) as progress:
+            scored: list[SystemScores] = []
+            for system, frame in items.items():
+                scored.append(score_system(system, "", frame, metrics, ScoreStore(None), progress))
+            if not self.update:
+                _, differences = compare_systems(scored, self.statistics, progress.advance)
+
+        return scored, differences
 
     def _changes(
         self,
@@ -206,10 +235,15 @@ class SystemCheck:
         metrics: Sequence[Metric],
     ) -> list[_Change]:
         """Return the change of each metric's score, with the p-value that is corrected for the number of tests."""
-        new, old = (next(s.corpus for s in scored if s.system == system) for system in (NEW, OLD))
+        corpus_by_system = {scores.system: scores.corpus for scores in scored}
+        new = corpus_by_system[NEW]
+        old = corpus_by_system[OLD]
         tests = {d.coefficient: d.result for d in differences}
-        p_values = [tests[m.spec].p_value if m.spec in tests else math.nan for m in metrics]
+        p_values: list[float] = []
+        for metric in metrics:
+            p_values.append(tests[metric.spec].p_value if metric.spec in tests else math.nan)
         corrected = correct_p_values(p_values, self.statistics.correction)
+
         changes: list[_Change] = []
         for metric, p_value in zip(metrics, corrected, strict=True):
             interval = tests[metric.spec].interval if metric.spec in tests else Interval()
@@ -222,6 +256,7 @@ class SystemCheck:
                 p_value=float(p_value),
             )
             changes.append(change)
+
         return changes
 
     def _check_testable(self, changes: Sequence[_Change], n_images: int) -> None:
@@ -252,14 +287,16 @@ class SystemCheck:
             InputError: where images lack captions or references.
         """
         reference_sets = {} if references is None else {"references": references}
+        # One set of references at most, so that there is one selection of images.
         matched, _ = match_image_ids(systems, reference_sets)
         (image_ids,) = select_images(matched, reference_sets, self.partial).values()
-        return {
-            system: normalise_items(
-                make_caption_items(captions, references, image_ids, self.images), self.normalise
-            )
-            for system, captions in matched.items()
-        }
+
+        items: dict[str, pd.DataFrame] = {}
+        for system, captions in matched.items():
+            frame = make_caption_items(captions, references, image_ids, self.images)
+            items[system] = normalise_items(frame, self.normalise)
+
+        return items
 
     def _read_baseline(self) -> SystemBaseline | None:
         """Read the baseline; return None where `against` is none, or one that `update` is to make.
@@ -274,12 +311,14 @@ class SystemCheck:
                     f"update=true writes a baseline, and {path} is no name of one; write against=system.yaml"
                 )
             return None
+
         if self.update:
             check_writable(path)
         elif not path.exists():
             raise InputError(
                 f"no baseline {path}; captau check candidates=OLD.json against={path} references=FILE update=true makes it"
             )
+
         return SystemBaseline.read(path) if path.exists() else None
 
     def _write_baseline(self, baseline: SystemBaseline) -> CheckedSystem:
@@ -288,23 +327,29 @@ class SystemCheck:
         Raises:
             InputError: where it cannot be written, or the captions are too many.
         """
-        candidates, path, text = self.candidates, self.against, baseline.written()
+        candidates = self.candidates
+        path = self.against
+        text = baseline.written()
         n_captions = len(baseline.captions.captions)
         if len(text) > MAX_CHARACTERS or 2 * n_captions > MAX_NODES - 1000:
             raise InputError(
                 f"{candidates}: {n_captions:,} captions are too many for a baseline; keep the file, and compare "
                 f"with it: against={candidates}"
             )
+
         is_same = path.exists() and path.read_bytes() == text.encode()
         if not is_same:
             write_file(path, text.encode())
+
+        outcome = "is as it was" if is_same else "written"
+        captions = f"{count_of(n_captions, 'caption')} of {candidates}"
+        specs = ",".join(baseline.scores)
         return CheckedSystem(
             path=candidates,
             dataset=str(path),
             metrics=tuple(baseline.scores),
             differences=(),
-            summary=f"{path}: {'is as it was' if is_same else 'written'}: {count_of(n_captions, 'caption')} of {candidates} and "
-            f"their scores by {','.join(baseline.scores)}",
+            summary=f"{path}: {outcome}: {captions} and their scores by {specs}",
             updated=True,
             tables_made=(),
         )
@@ -331,16 +376,21 @@ class SystemCheck:
                 reason = "not tested" if self.tolerance is None else "not compared"
                 rows.append(Row(style.label, [MISSING] * 6 + [reason]))
                 continue
+
             counts = self._counts(change)
             verdict = "fell" if change.is_worse else "rose"
             if not counts:
                 is_tested = self.tolerance is None
                 verdict = "no significant change" if is_tested else "within the tolerance"
+
             interval = change.interval
-            values = [change.old, change.new, change.value, interval.low, interval.high]
-            old, new, *others = [number_cell(v, style.scale, style.decimals) for v in values]
+            values = (change.old, change.new, change.value, interval.low, interval.high)
+            old, new, *change_cells = (
+                number_cell(value, style.scale, style.decimals) for value in values
+            )
             p_value = MISSING if math.isnan(change.p_value) else p_value_cell(change.p_value)
-            rows.append(Row(style.label, [old, new, *others, p_value, verdict]))
+            rows.append(Row(style.label, [old, new, *change_cells, p_value, verdict]))
+
             if counts:
                 cause = f"p {p_value}"
                 if self.tolerance is not None:
@@ -356,15 +406,19 @@ class SystemCheck:
                     fails=change.is_worse,
                 )
                 lines.append(line)
+
         return rows, lines
 
     def _outcome(
         self, changes: Sequence[_Change], n_images: int, moved: Sequence[Difference]
     ) -> CheckedSystem:
-        candidates, against, statistics = self.candidates, self.against, self.statistics
+        candidates = self.candidates
+        against = self.against
+        statistics = self.statistics
+        is_tested = self.tolerance is None
         rows, lines = self._judge(changes)
         fallen = [line for line in lines if line.fails]
-        is_tested = self.tolerance is None
+
         names = tuple(change.spec for change in changes if self._is_compared(change))
         tested = [change for change in changes if not math.isnan(change.p_value)]
         number = count_metrics(tested)
@@ -373,6 +427,7 @@ class SystemCheck:
             "holm": f"corrected for {number} (Holm)",
             "none": "not corrected",
         }
+
         note = f"{count_of(n_images, 'image')}."
         if tested:
             note += (
@@ -394,20 +449,15 @@ class SystemCheck:
             file="",
             notes=notes,
         )
-        change_words = ", ".join(f"{line.subject} ({line.change})" for line in fallen)
-        how = "significantly" if is_tested else f"by more than {self.tolerance:g}"
-        done = "tested" if is_tested else "compared"
-        summary = (
-            f"{candidates} fell {how} below {against} by {change_words} ({done}: {count_metrics(names)})"
-            if fallen
-            else f"{candidates} did not fall {how} below {against} ({done}: {count_metrics(names)})"
-        )
+
         tables = [table]
+        summary = self._summarise(fallen, names)
         if moved:
             title = f"{against}: scores of the old captions that are no longer as it holds them"
             columns = ("baseline", "now")
             tables.append(make_difference_table(title, moved, names, columns))
             summary += f". Scores that {against} holds moved; if that is meant, make it anew with update=true"
+
         return CheckedSystem(
             path=candidates,
             dataset=str(against),
@@ -417,6 +467,17 @@ class SystemCheck:
             junit=self.junit,
             tables_made=tuple(tables),
         )
+
+    def _summarise(self, fallen: Sequence[Difference], names: Sequence[str]) -> str:
+        """Say whether the system fell, by which of the metrics and how far."""
+        is_tested = self.tolerance is None
+        how = "significantly" if is_tested else f"by more than {self.tolerance:g}"
+        coverage = f"({'tested' if is_tested else 'compared'}: {count_metrics(names)})"
+        if not fallen:
+            return f"{self.candidates} did not fall {how} below {self.against} {coverage}"
+
+        changes = ", ".join(f"{line.subject} ({line.change})" for line in fallen)
+        return f"{self.candidates} fell {how} below {self.against} by {changes} {coverage}"
 
 
 def _read_captions(path: Path, columns: Columns) -> CandidateFile:
@@ -431,11 +492,14 @@ def _read_captions(path: Path, columns: Columns) -> CandidateFile:
             raise InputError(
                 f"{path} is a run of captau {finished.command}; one of score is expected"
             )
+
+        # With several sets of references, the run has each caption once for each.
         items = pd.read_parquet(path / "items.parquet").drop_duplicates(["image_id", "caption"])
         content = items[["image_id", "caption"]].to_json(orient="records").encode()
         systems = read_systems(path / "items.parquet", content)
     else:
         systems = read_systems(path, columns=columns)
+
     if len(systems) > 1:
         raise InputError(
             f"{path} holds {len(systems)} systems; put the captions of one into a file"

@@ -232,11 +232,7 @@ def measure_uncertainty(
     intervals: dict[RowKey, Interval] = {}
     differences: list[MetricDifference] = []
     for panel in panels:
-        prepared: dict[str, PreparedMetric] = {}
-        for metric in panel.metrics:
-            points = panel.comparable_points(metric)
-            if points is not None:
-                prepared[metric] = PreparedMetric.prepare(panel, metric, points)
+        prepared = _prepare_metrics(panel)
 
         statistics = _statistics_of(panel, prepared, extras or {})
         if panel.n_images < 2:
@@ -255,21 +251,7 @@ def measure_uncertainty(
         )
         replicates = dict(zip(statistics, samples, strict=True))
 
-        for name, (statistic, keys) in statistics.items():
-            coefficients = [find_coefficient(coefficient) for _, _, coefficient in keys]
-            values = statistic(np.ones((panel.n_images, 1)))[:, 0]
-            row_intervals = statistic_intervals(
-                statistic,
-                values,
-                replicates=replicates[name],
-                n_units=panel.n_images,
-                options=options,
-                min_units=[coefficient.min_images for coefficient in coefficients],
-            )
-            # A coefficient without a bootstrap has no value in samples with repeated images.
-            for key, coefficient, interval in zip(keys, coefficients, row_intervals, strict=True):
-                if "bootstrap" in coefficient.tests:
-                    intervals[key] = interval
+        intervals |= _find_intervals(panel, statistics, replicates, options)
 
         competing = [metric for metric in metrics if metric in panel.metrics]
         differences += compare_metrics(
@@ -283,6 +265,50 @@ def measure_uncertainty(
         )
 
     return Uncertainty(options, intervals, differences)
+
+
+def _prepare_metrics(panel: Panel) -> dict[str, PreparedMetric]:
+    """Prepare the metrics of a panel, each on its points; one that a gap makes undefined is absent."""
+    prepared: dict[str, PreparedMetric] = {}
+    for metric in panel.metrics:
+        points = panel.comparable_points(metric)
+        if points is not None:
+            prepared[metric] = PreparedMetric.prepare(panel, metric, points)
+
+    return prepared
+
+
+def _find_intervals(
+    panel: Panel,
+    statistics: Mapping[str, tuple[Statistic, list[RowKey]]],
+    replicates: Mapping[str, Floats],
+    options: StatisticsOptions,
+) -> dict[RowKey, Interval]:
+    """Return the interval of each row of a panel.
+
+    Args:
+        panel: the data points.
+        statistics: as `_statistics_of` returns them.
+        replicates: of each, shape (n_values, n_replicates).
+        options: the kind of intervals.
+    """
+    intervals: dict[RowKey, Interval] = {}
+    for name, (statistic, keys) in statistics.items():
+        coefficients = [find_coefficient(coefficient) for _, _, coefficient in keys]
+        row_intervals = statistic_intervals(
+            statistic,
+            values=statistic(np.ones((panel.n_images, 1)))[:, 0],
+            replicates=replicates[name],
+            n_units=panel.n_images,
+            options=options,
+            min_units=[coefficient.min_images for coefficient in coefficients],
+        )
+        # A coefficient without a bootstrap has no value in samples with repeated images.
+        for key, coefficient, interval in zip(keys, coefficients, row_intervals, strict=True):
+            if "bootstrap" in coefficient.tests:
+                intervals[key] = interval
+
+    return intervals
 
 
 def _statistics_of(

@@ -111,13 +111,8 @@ def cohen_kappas(table: RatingTable, min_items: int = MIN_ITEMS) -> dict[str, Ag
 
     a = shares_by_level(left)
     b = shares_by_level(right)
-    below_a = np.cumsum(a, axis=1)[:, :-1]
-    below_b = np.cumsum(b, axis=1)[:, :-1]
     distance = np.abs(table.value[left] - table.value[right])
-    # |a - b| is the sum of the gaps between levels that lie between the two.
-    linear = (below_a * (1 - below_b) + below_b * (1 - below_a)) @ np.diff(levels)
-    centred = levels - levels.mean()
-    quadratic = a @ centred**2 + b @ centred**2 - 2 * (a @ centred) * (b @ centred)
+    linear, quadratic = _expect_distances(a, b, levels)
 
     # Both raters give one and the same rating throughout.
     flat = np.isclose((a * b).sum(axis=1), 1, rtol=0, atol=1e-12)
@@ -137,6 +132,25 @@ def cohen_kappas(table: RatingTable, min_items: int = MIN_ITEMS) -> dict[str, Ag
         kappa = float((1 - observed / expected).mean())
         measures[name] = AgreementMeasure(kappa, n_items, remarks=remarks)
     return measures
+
+
+def _expect_distances(a: Floats, b: Floats, levels: Floats) -> tuple[Floats, Floats]:
+    """Return the mean distance, and squared distance, of ratings drawn of both raters of each pair, shape (n_pairs,).
+
+    Args:
+        a, b: the share of each level in a rater's ratings, shape (n_pairs, n_levels).
+        levels: in ascending order.
+    """
+    # |a - b| is the sum of the gaps between levels that lie between the two.
+    below_a = np.cumsum(a, axis=1)[:, :-1]
+    below_b = np.cumsum(b, axis=1)[:, :-1]
+    linear = (below_a * (1 - below_b) + below_b * (1 - below_a)) @ np.diff(levels)
+
+    # E (a - b)² = E a² + E b² - 2 E a E b, of levels around their mean, where rounding is least.
+    centred = levels - levels.mean()
+    quadratic = a @ centred**2 + b @ centred**2 - 2 * (a @ centred) * (b @ centred)
+
+    return linear, quadratic
 
 
 def _kappa_remarks(

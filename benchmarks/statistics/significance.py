@@ -31,11 +31,12 @@ from .bootstrap import (
     student_p_value,
     two_sided_p_value,
 )
+from .coefficients.coefficient import Coefficient
 from .coefficients.pearson import Moments
 from .panels import Panel, PreferencePanel, RatingPanel
 from .preferences import mcnemar
 from .remarks import Note, Remark, Remarked, Undefined, remark
-from .weighted_pairs import Floats, Mask, Statistic
+from .weighted_pairs import Floats, Ints, Mask, Statistic
 
 
 @dataclass(frozen=True)
@@ -179,21 +180,11 @@ def compare_metrics(
 
     for a, b in combinations(metrics, 2):
         pair = MetricPair.prepare(panel, a, b, prepared)
-        if pair is None:
-            values_a = values_b = np.full(len(panel.keys), np.nan)
-            n_points = n_images = 0
-        else:
-            values_a, values_b = (metric.values for metric in pair.prepared)
-            n_points = int(pair.points.sum())
-            n_images = len(np.unique(panel.image[pair.points]))
-
+        values_a, values_b, n_points, n_images = _describe_pair(panel, pair)
         for test in dict.fromkeys((*tests, *first_tests)):
             results = _run_test(pair, test, replicates, options, len(panel.keys))
             for index, (dimension, name) in enumerate(panel.keys):
-                coefficient = coefficients[index]
-                own_tests = tests if coefficient is None else coefficient.tests
-                is_asked = test in tests or test == own_tests[0]
-                if not is_asked or test not in own_tests:
+                if not _has_test(coefficients[index], test, tests):
                     continue
 
                 difference = MetricDifference(
@@ -214,6 +205,23 @@ def compare_metrics(
             advance()
 
     return differences
+
+
+def _describe_pair(panel: Panel, pair: MetricPair | None) -> tuple[Floats, Floats, int, int]:
+    """Return both metrics' values, shape (n_values,), and the numbers of points and of images; NaN and 0 of no pair."""
+    if pair is None:
+        undefined = np.full(len(panel.keys), np.nan)
+        return undefined, undefined, 0, 0
+
+    values_a, values_b = (metric.values for metric in pair.prepared)
+    n_images = len(np.unique(panel.image[pair.points]))
+    return values_a, values_b, int(pair.points.sum()), n_images
+
+
+def _has_test(coefficient: Coefficient | None, test: str, tests: Sequence[str]) -> bool:
+    """Tell whether a test is run of a coefficient: one of those that are asked for, or that on which ranks rest."""
+    own_tests = tests if coefficient is None else coefficient.tests
+    return test in own_tests and (test in tests or test == own_tests[0])
 
 
 def _run_test(
@@ -340,6 +348,28 @@ def _count_true(table: NDArray[np.bool_]) -> NDArray[np.integer]:
     return np.bitwise_count(np.packbits(table, axis=1).view(np.uint64)).sum(axis=1)
 
 
+def _number_flips(panel: Panel, points: Mask, swap: str) -> tuple[Ints, Ints, int]:
+    """Number what is swapped together.
+
+    A flip is what one coin, or the two of an image and a system, decides.
+
+    Returns:
+        the numbers of the flips, of an image and a system image * n_systems + system; the place among them of each
+        point; and the number of systems, 0 where no coin is theirs.
+    """
+    image = panel.image[points]
+    if swap == "item":
+        flips, cell = np.unique(panel.item[points], return_inverse=True)
+        return flips, cell, 0
+    if swap == "image" or panel.system is None:
+        flips, cell = np.unique(image, return_inverse=True)
+        return flips, cell, 0
+
+    n_systems = int(panel.system.max()) + 1
+    flips, cell = np.unique(image * n_systems + panel.system[points], return_inverse=True)
+    return flips, cell, n_systems
+
+
 def permutation_test(pair: MetricPair, options: StatisticsOptions) -> list[PairedTest]:
     """Run PERM-BOTH, Deutsch et al. 2021: could metrics that are alike differ as much?
 
@@ -356,17 +386,7 @@ def permutation_test(pair: MetricPair, options: StatisticsOptions) -> list[Paire
         reason = remark(Undefined.INFINITE_STANDARD_SCORE)
         return [PairedTest(remarks=(reason,))] * len(pair.panel.keys)
 
-    # A flip is what one coin, or the two of an image and a system, decides; a cell is its number.
-    image = panel.image[pair.points]
-    system = panel.system
-    n_systems = 0
-    if options.swap == "item":
-        flips, cell = np.unique(panel.item[pair.points], return_inverse=True)
-    elif options.swap == "image" or system is None:
-        flips, cell = np.unique(image, return_inverse=True)
-    else:
-        n_systems = int(system.max()) + 1
-        flips, cell = np.unique(image * n_systems + system[pair.points], return_inverse=True)
+    flips, cell, n_systems = _number_flips(panel, pair.points, options.swap)
     statistic = panel.prepare_swaps(pair.a, pair.b, pair.points, cell.astype(np.int64))
 
     def evaluate(block: int) -> list[Floats]:

@@ -69,8 +69,8 @@ class QeNetwork(nn.Module):
         # The output layer reads the image with the caption, then each label with the image, then with the caption.
         sizes = [1, self.n_labels, self.n_labels]
         first, label_image, label_text = weights["out.weight"].split(sizes, dim=1)
-        kept = [first, label_image[:, :n_labels], label_text[:, :n_labels]]
-        weights["out.weight"] = torch.cat(kept, dim=1)
+        columns = [first, label_image[:, :n_labels], label_text[:, :n_labels]]
+        weights["out.weight"] = torch.cat(columns, dim=1)
 
         copied.load_state_dict(weights)
         return copied.to(first.device)

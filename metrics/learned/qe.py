@@ -221,10 +221,12 @@ class Qe(NetworkRecipe):
             return torch.nn.functional.cross_entropy(logits, own_captions(batch))
 
         def validate() -> float:
-            hits = [
-                network.all_pairs(*batch).argmax(1) == own_captions(batch)
-                for batch in validation.draw_batches(np.random.default_rng(0), self.batch_size)
-            ]
+            # The same batches in every epoch, so that these can be compared.
+            batches = validation.draw_batches(np.random.default_rng(0), self.batch_size)
+            hits: list[torch.Tensor] = []
+            for batch in batches:
+                hits.append(network.all_pairs(*batch).argmax(1) == own_captions(batch))
+
             return float(torch.cat(hits).float().mean())
 
         session.train(

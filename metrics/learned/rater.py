@@ -252,7 +252,8 @@ class RaterCard:
         """
         try:
             recipe = make_recipe(self.rater, self.options)
-        except TypeError as error:  # an option that has no default is missing
+        # An option that has no default is missing.
+        except TypeError as error:
             raise InputError(f"rater {self.rater}: its card lacks options ({error})") from error
 
         changes = {key: source for key, source in sources.items() if source is not None}
@@ -326,7 +327,8 @@ class RaterMetric(Metric):
         """The needs of its recipe."""
         try:
             return self._recipe().needs
-        except InputError:  # scoring will raise it
+        # Scoring will raise it.
+        except InputError:
             return frozenset()
 
     @property
@@ -340,11 +342,13 @@ class RaterMetric(Metric):
             features = self._recipe().signature
         except InputError:
             return ("weights:missing",)
-        files = [
-            path
-            for path in sorted(folder.iterdir())
-            if path.is_file() and path.name not in _LOG_FILES and not path.name.startswith(".")
-        ]
+
+        files: list[Path] = []
+        for path in sorted(folder.iterdir()):
+            is_log = path.name in _LOG_FILES or path.name.startswith(".")
+            if path.is_file() and not is_log:
+                files.append(path)
+
         return (f"weights:{hash_of(files)}", f"features:{features}")
 
     def check_rows(self, rows: Rows) -> None:

@@ -171,10 +171,11 @@ class BertScore(TextModelMetric):
         assert package.origin is not None
         baseline_folder = Path(package.origin).parent / "rescale_baseline" / "en"
         names = [f"{n}.tsv" for n in (self.model, Path(self.model).name)]
-        places = (
-            [expand_home(self.baseline)] if self.baseline else [baseline_folder / n for n in names]
-        )
-        path = next((p for p in places if p.is_file()), None)
+        places = [baseline_folder / name for name in names]
+        if self.baseline:
+            places = [expand_home(self.baseline)]
+
+        path = next((place for place in places if place.is_file()), None)
         if path is None:
             raise InputError(
                 f"metric {self.spec}: no baseline to rescale by at {places[0]}; give baseline=FILE or "
@@ -217,7 +218,8 @@ class TokenEncoder:
             raise InputError(
                 f"{path}: bert-score takes any model with 't5' in its path for a T5; move the folder"
             )
-        load_model(self.model.folder)  # that the checkpoint fills the model
+        # bert-score does not check that the checkpoint fills the model; this does.
+        load_model(self.model.folder)
         with quiet():
             loaded: Any = get_model(path, self.layer)
         return loaded.to(self.model.device)
@@ -235,10 +237,13 @@ class TokenEncoder:
         padded, lengths, mask = padding(ids, self._tokenizer.pad_token_id)
         device = self.model.device
         features = bert_encode(self._loaded, padded.to(device), mask.to(device)).cpu().numpy()
-        return [
-            np.column_stack([features[i, :n], np.asarray(ids[i])]).astype(np.float32)
-            for i, n in enumerate(lengths.tolist())
-        ]
+
+        tables: list[Array] = []
+        for i, n_tokens in enumerate(lengths.tolist()):
+            table = np.column_stack([features[i, :n_tokens], np.asarray(ids[i])])
+            tables.append(table.astype(np.float32))
+
+        return tables
 
 
 class _Plain:
@@ -293,7 +298,7 @@ class _Side:
         self.weights = weigh(table[:, -1].astype(np.int64))
         self.lengths = np.array([len(f) for f in features])
         self.starts = np.cumsum(self.lengths) - self.lengths
-        #: A text of the two special tokens alone is empty.
+        # A text of the two special tokens alone is empty.
         self.empty = self.lengths == 2
 
     def sums(self, values: Floats) -> Floats:
@@ -320,9 +325,8 @@ def _matched(
 
     with np.errstate(invalid="ignore", divide="ignore"):
         precision = candidate.weights @ of_candidate / candidate.weights.sum()
-        recall = references.sums(references.weights * of_references) / references.sums(
-            references.weights
-        )
+        weighted = references.sums(references.weights * of_references)
+        recall = weighted / references.sums(references.weights)
         empty = references.empty | candidate.empty
         # As bert-score has it: F of what it then sets to 0 is NaN, which becomes 0 as well.
         f = np.nan_to_num(2 * precision * recall / (precision + recall), nan=0.0)
@@ -454,7 +458,10 @@ def recall(
         own_vectors: whether an added token has its own vector (`added=intended`).
     """
     # matched[i][j]: which tokens of reference j reference i matches.
-    matched = [[_best(i.inner, j.inner) > threshold for j in references] for i in references]
+    matched: list[list[NDArray[np.bool_]]] = []
+    for matching in references:
+        matched.append([_best(matching.inner, j.inner) > threshold for j in references])
+
     is_content_word = np.array([word not in stop_words for word in candidate.words], dtype=bool)
 
     total = 0.0

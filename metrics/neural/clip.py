@@ -311,9 +311,9 @@ class _Loaded:
         limit = tokens.shape[1]
 
         cut = np.zeros(len(texts))
-        for place in np.flatnonzero(is_full):
+        for i in np.flatnonzero(is_full):
             # A text may fill the context and be whole.
-            cut[place] = self._length(texts[place]) > limit
+            cut[i] = self._length(texts[i]) > limit
 
         return cut
 

@@ -104,7 +104,7 @@ class Embeddings:
         """
         slices = [slice(start, end) for start, end in pairwise(self.ends.tolist())]
         keys = zip(*(self.keys[column] for column in columns), strict=True)
-        entries = ((str(self.path), key, place) for key, place in zip(keys, slices, strict=True))
+        entries = ((str(self.path), key, entry) for key, entry in zip(keys, slices, strict=True))
 
         def are_equal(first: slice, second: slice) -> bool:
             return np.array_equal(self.vectors[first], self.vectors[second])

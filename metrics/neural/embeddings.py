@@ -170,10 +170,10 @@ class ViLBERTScore(FromFiles):
         entries = file.entries(_KEY)
         keys = row_keys(rows, _KEY, file.path)
         # All that is missing is named before anything is computed.
-        needed = dict.fromkeys(keys)
-        for key, references in zip(keys, rows.references, strict=True):
-            needed |= dict.fromkeys((key[0], reference) for reference in references)
-        look_up_all(entries, list(needed), "embedding", file.path)
+        all_keys = dict.fromkeys(keys)
+        for (image_id, *_), references in zip(keys, rows.references, strict=True):
+            all_keys |= dict.fromkeys((image_id, reference) for reference in references)
+        look_up_all(entries, list(all_keys), "embedding", file.path)
 
         measure = "prf".index(self.measure)
         scores = np.empty(len(rows))

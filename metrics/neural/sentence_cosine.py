@@ -85,7 +85,7 @@ class SentenceCosine(TextModelMetric):
         texts = list(position)
         at_limit = find_positions(features, encoder.limit)
         # A text may just fill the model's context and be whole.
-        cut = [place for place in at_limit if not encoder.fits(texts[place])]
+        cut = [index for index in at_limit if not encoder.fits(texts[index])]
         texts_of = measure_texts(
             texts,
             features,

@@ -117,9 +117,8 @@ class FeatureStore:
         try:
             for positions, features in batches:
                 # A fixed-width bytes array drops trailing zeros, which belong to the key.
-                unsaved_keys += [
-                    bytes(keys[position]).ljust(WIDTH, b"\0") for position in positions
-                ]
+                for position in positions:
+                    unsaved_keys.append(bytes(keys[position]).ljust(WIDTH, b"\0"))
                 for feature in map(np.asarray, features):
                     unsaved_features.append(feature)
                     size += feature.nbytes

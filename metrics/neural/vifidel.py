@@ -225,10 +225,10 @@ def read_labels(path: Path) -> dict[Key, tuple[str, ...]]:
 
     table = read_table(path)
     cells = zip(table.places, table.filled("image_id"), table.column("labels"), strict=True)
-    entries = (
-        (row_place, (image,), parse_references(value, row_place, "labels"))
-        for row_place, image, value in cells
-    )
+    entries: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
+    for row_place, image, value in cells:
+        entries.append((row_place, (image,), parse_references(value, row_place, "labels")))
+
     return index_by_key(entries, "label list", operator.eq)
 
 

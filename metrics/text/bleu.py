@@ -207,10 +207,11 @@ class SacreBleu(PooledMetric):
 
     def _sentence_scores(self, rows: Rows, effective_order: bool) -> list[Any]:
         scorer = self._scorer(effective_order)
-        return [
-            scorer.sentence_score(caption, list(references))
-            for caption, references in zip(rows.captions, rows.references, strict=True)
-        ]
+        scores: list[Any] = []
+        for caption, references in zip(rows.captions, rows.references, strict=True):
+            scores.append(scorer.sentence_score(caption, list(references)))
+
+        return scores
 
     def compute(self, rows: Rows) -> Floats:
         return np.array([s.score for s in self._sentence_scores(rows, self.effective_order)])

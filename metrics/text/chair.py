@@ -290,7 +290,8 @@ def find_mentions(text: str, vocabulary: Vocabulary) -> list[Mention]:
             start += 1
 
     names = {word for word, _ in words}
-    if "toilet" in names and "seat" in names:  # the seat of a toilet is no chair
+    # The seat of a toilet is no chair.
+    if "toilet" in names and "seat" in names:
         seats = {position for word, position in words if word == "seat"}
         mentions = [mention for mention in mentions if not seats.issuperset(mention.positions)]
 

@@ -340,10 +340,11 @@ class Cider(SegmentedMetric):
 
         def score(captions: Sequence[str], images: Ints) -> Floats:
             batch = prepared.set_captions(captions, images)
-            new_counts = [
-                np.array([saved_counts.get(ngram, 0) for ngram in ngrams], dtype=np.float64)
-                for ngrams in batch.new_ngrams
-            ]
+            new_counts: list[Floats] = []
+            for ngrams in batch.new_ngrams:
+                of_length = [saved_counts.get(ngram, 0) for ngram in ngrams]
+                new_counts.append(np.array(of_length, dtype=np.float64))
+
             idf = _NgramIdf(math.log(documents), counts, new_counts)
             corpus = batch.corpus
             scores = [self._score_chunk(corpus, chunk, idf) for chunk in corpus.chunks()]

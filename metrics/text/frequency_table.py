@@ -44,11 +44,12 @@ def ngram_keys(corpus: Corpus, orders: int) -> list[KeyHalves]:
 
 def word_keys(words: Iterable[str]) -> KeyHalves:
     """Return the hash of each word, shape (2, n_words)."""
-    digests = b"".join(
-        hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        for word in words
-    )
-    return np.frombuffer(digests, dtype="<u8").reshape(-1, 2).T.astype(np.uint64)
+    digests: list[bytes] = []
+    for word in words:
+        digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=16)
+        digests.append(digest.digest())
+
+    return np.frombuffer(b"".join(digests), dtype="<u8").reshape(-1, 2).T.astype(np.uint64)
 
 
 def _append_words(prefixes: KeyHalves, words: KeyHalves) -> KeyHalves:

@@ -397,6 +397,7 @@ def _human_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
 
         trial = (label, {image: held_out[image] for image in references}, references)
         metrics = [metric(spec) for spec in specs.values()]
+        # The seed draws groups of images for intervals, which no cell shows.
         scores, _ = score_trials([trial], metrics, sources.store, sources.progress, seed=0)
 
         for row, spec in specs.items():

@@ -163,15 +163,15 @@ def mark_printed(comparison: pd.DataFrame) -> pd.Series:
     Args:
         comparison: columns `paper` and `table`.
     """
-    made: set[tuple[str, str]] = set()
+    unprinted: set[tuple[str, str]] = set()
     known_papers = {*group("paper"), *own_files("paper")}
     for paper in set(comparison["paper"]) & known_papers:
         for table in read_config("paper", paper)["tables"]:
             if not table.get("is_printed", True):
-                made.add((paper, table["table"]))
+                unprinted.add((paper, table["table"]))
 
-    places = zip(comparison["paper"], comparison["table"], strict=True)
-    is_printed = [place not in made for place in places]
+    tables = zip(comparison["paper"], comparison["table"], strict=True)
+    is_printed = [table not in unprinted for table in tables]
     return pd.Series(is_printed, index=comparison.index, dtype=bool)
 
 
@@ -371,9 +371,11 @@ def protocol_differences(paper: Protocol, own_protocol: Protocol) -> list[str]:
     described: list[str] = []
     for name in COMPARED_CHOICES:
         printed = getattr(paper, name)
-        own = getattr(own_protocol, name)
-        if printed != own:
-            described.append(f"{name} {describe_choice(printed)} (here {describe_choice(own)})")
+        computed = getattr(own_protocol, name)
+        if printed != computed:
+            described.append(
+                f"{name} {describe_choice(printed)} (here {describe_choice(computed)})"
+            )
 
     return described
 

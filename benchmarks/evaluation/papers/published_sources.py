@@ -174,6 +174,7 @@ class TableSources:
         references_by_image = {image: tuple(texts) for image, texts in references.items()}
 
         draws = ReferenceDraws.of_pairs(judged_pairs_of(selection), references_by_image, size)
+        # Several tables are of the same pairs, whose draws are scored once.
         return self.draws.setdefault(draws.pairs, draws)
 
     def data_file(self, name: str) -> Path:

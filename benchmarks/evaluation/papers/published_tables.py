@@ -85,16 +85,16 @@ class TableRebuilder(TableSources):
             reason = find_missing_reason(note)
             for column in table.columns:
                 cells[row, column] = TableCell.missing(reason)
-        for row, wanted in table.row_raters.items():
-            cells.update(self._compute_rater_row(paper, table, row, wanted))
+        for row, description in table.row_raters.items():
+            cells.update(self._compute_rater_row(paper, table, row, description))
 
         return cells
 
     def _compute_rater_row(
-        self, paper: str, table: PaperTable, row: str, wanted: Mapping[str, Any]
+        self, paper: str, table: PaperTable, row: str, description: Mapping[str, Any]
     ) -> Cells:
         """Compute a row by the raters that fit it, the mean over several seeds; empty without any."""
-        folders = [f for f in self.rater_folders if fits_row(RaterCard.read(f), wanted)]
+        folders = [f for f in self.rater_folders if fits_row(RaterCard.read(f), description)]
         # On images that chose a rater, as the development fold did, the cell says so.
         specs = {str(f): RaterMetric(str(f), seen="mark").spec for f in folders}
         columns = {c: o for c, o in table.columns.items() if "missing" not in o or "error" in o}

@@ -15,12 +15,12 @@ from ..evaluation_set import EvaluationSet
 from ..training.rater_training import HISTORY_FILE
 
 
-def fits_row(card: RaterCard, wanted: Mapping[str, Any]) -> bool:
+def fits_row(card: RaterCard, description: Mapping[str, Any]) -> bool:
     """Tell whether a rater is of the kind that `PaperTable.row_raters` describes."""
-    options = wanted.get("options") or {}
+    options = description.get("options") or {}
     return (
-        card.rater == wanted["rater"]
-        and set(card.about.get("data", ())) == set(wanted["trained_on"])
+        card.rater == description["rater"]
+        and set(card.about.get("data", ())) == set(description["trained_on"])
         and all(bool(card.options.get(name)) == is_on for name, is_on in options.items())
     )
 
@@ -42,6 +42,7 @@ def compute_rating_error(rater: Metric, selection: EvaluationSet) -> float:
 
     low, high = rater.rating_scale
     predictions = pd.Series(rater.score(selection.items), selection.items["item_id"])
+    # Both as shares of their scales, which need not be the same.
     errors = (predictions[points.index] - low) / (high - low) - shares
     return float((errors**2).mean())
 

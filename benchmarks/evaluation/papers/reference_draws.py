@@ -157,11 +157,13 @@ class ReferenceDraws:
 
         drawn: list[tuple[str, ...]] = []
         for pool, row in zip(self.pools, places.tolist(), strict=True):
-            drawn.append(tuple(pool[place] for place in row))
+            drawn.append(tuple(pool[position] for position in row))
         passes = [drawn]
         if policy != "all":
             # One pass for each reference of a draw.
-            passes = [[texts[k : k + 1] for texts in drawn] for k in range(places.shape[1])]
+            passes = []
+            for k in range(places.shape[1]):
+                passes.append([texts[k : k + 1] for texts in drawn])
 
         scores: dict[str, list[Floats]] = {metric.spec: [] for metric in metrics}
         for references in passes:

@@ -212,7 +212,8 @@ def score_held_out_captions(
             missing[source.name] = unavailable
 
     choices = make_frame(rows, HUMAN_COLUMNS)
-    scored = [m for m in metrics if any(m not in lack for lack in missing.values())]
+    # Those that some source has scores of.
+    scored = [m for m in metrics if not all(m in absent for absent in missing.values())]
 
     return HeldOutScores(scored, missing, choices, _agreement(choices), tables)
 
@@ -271,10 +272,10 @@ def _make_items(
     references: Mapping[str, tuple[str, ...]],
     image_files: Mapping[str, str | None],
 ) -> pd.DataFrame:
-    others = [references[image_id] for image_id in held_out]
+    other_texts = [references[image_id] for image_id in held_out]
     files = [image_files.get(image_id) for image_id in held_out]
 
-    return make_items(list(held_out), list(held_out.values()), others, images=files)
+    return make_items(list(held_out), list(held_out.values()), other_texts, images=files)
 
 
 @dataclass(frozen=True)

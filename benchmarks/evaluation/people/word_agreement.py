@@ -72,7 +72,7 @@ class WordUses:
             n_words: the number of words, those that most captions have; ties go by the alphabet.
             extra_words: further words to count, where some caption has them.
         """
-        tokenized = iter(tokenize(t for texts in captions.values() for t in texts))
+        tokenized = iter(tokenize(chain.from_iterable(captions.values())))
         word_sets: list[list[set[str]]] = []
         for texts in captions.values():
             word_sets.append([set(next(tokenized).split()) for _ in texts])
@@ -132,6 +132,7 @@ class ExpectedCounts:
         counts = uses.counts
         people = uses.k + 1
         count = counts.data
+        # Given that the held-out caption has the word, none of k others does, drawn from the rest.
         none_has_it = comb(people - count, k) / comb(people - 1, k)
         return cls(
             tp=_replace_data(counts, count * (count - 1) * k / (people * (people - 1))),
@@ -253,9 +254,9 @@ class SystemWordScores:
                 continue
 
             image = image_ids[int(np.argmax(np.isnan(row)))]
-            others = f" and {n_missing - 1:,} more" if n_missing > 1 else ""
+            remainder = f" and {n_missing - 1:,} more" if n_missing > 1 else ""
             raise InputError(
-                f"{path}: '{word}' has no score for image '{image}'{others}; every word of the file "
+                f"{path}: '{word}' has no score for image '{image}'{remainder}; every word of the file "
                 f"needs every image"
             )
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -193,34 +193,14 @@ def measure_words(
     if unknown := [w for w in named_words if w not in uses.words]:
         raise InputError(f"words.label: no caption of {people.name} has the word '{unknown[0]}'")
 
-    n_images = len(uses.image_ids)
-    ones = np.ones((n_images, 1))
-    compute = partial(word_agreement.ExpectedCounts.compute, uses, held_out=held_out)
-    by_k = {fewer: _points(compute(fewer), ones) for fewer in range(1, uses.k)}
-    expected = compute(uses.k)
-    people_points = _points(expected, ones)
-    by_k[uses.k] = people_points
-
-    parts = [""] * len(uses.words)
-    if has_parts:
-        parts = find_parts(chain.from_iterable(people.captions.values()), uses.words)
-
-    intervals = _intervals(expected, people_points, n_images, seed, progress)
-    weight = np.asarray(expected.cw.sum(axis=0), dtype=float)
-    frame = _make_frame(people, uses, people_points.assign(**intervals, part=parts), weight)
+    by_k, frame = _measure_people(people, uses, held_out, seed, progress, has_parts=has_parts)
+    precision = by_k[uses.k]["precision"].to_numpy()
+    recall = by_k[uses.k]["recall"].to_numpy()
     if scores is not None:
-        recall = people_points["recall"].to_numpy()
         values, notes = word_agreement.precision_at_human_recall(scores, uses, held_out, recall)
         frame["precision_at_human_recall"] = values
         frame["note"] = list(map(join_notes, notes, frame["note"]))
 
-    unused = [w for w in system_words if w not in uses.words]
-    note = ""
-    if unused:
-        note = f"{count_of(len(unused), 'word')} of the scores that nobody uses left out"
-
-    precision = people_points["precision"].to_numpy()
-    recall = people_points["recall"].to_numpy()
     return WordMeasures(
         people=people,
         frame=frame,
@@ -228,8 +208,51 @@ def measure_words(
         fitted_k=word_agreement.fit_k(precision, recall),
         held_out=held_out,
         has_system=scores is not None,
-        note=note,
+        note=_describe_unused(system_words, uses),
     )
+
+
+def _describe_unused(system_words: Sequence[str], uses: word_agreement.WordUses) -> str:
+    """Say how many words of a system's scores nobody uses; empty where there is none."""
+    unused = [word for word in system_words if word not in uses.words]
+    if not unused:
+        return ""
+
+    return f"{count_of(len(unused), 'word')} of the scores that nobody uses left out"
+
+
+def _measure_people(
+    people: ImageCaptions,
+    uses: word_agreement.WordUses,
+    held_out: str,
+    seed: int,
+    progress: StepProgress,
+    *,
+    has_parts: bool,
+) -> tuple[dict[int, pd.DataFrame], pd.DataFrame]:
+    """Return precision and recall by the number of other captions, and the rows of `words.csv`.
+
+    Args:
+        people, uses: the captions, and the uses of words in them.
+        held_out, seed, progress, has_parts: see `measure_words`.
+    """
+    n_images = len(uses.image_ids)
+    ones = np.ones((n_images, 1))
+    compute = partial(word_agreement.ExpectedCounts.compute, uses, held_out=held_out)
+    by_k = {fewer: _points(compute(fewer), ones) for fewer in range(1, uses.k)}
+    expected = compute(uses.k)
+    points = _points(expected, ones)
+    by_k[uses.k] = points
+
+    parts = [""] * len(uses.words)
+    if has_parts:
+        parts = find_parts(chain.from_iterable(people.captions.values()), uses.words)
+
+    intervals = _intervals(expected, points, n_images, seed, progress)
+    weight = np.asarray(expected.cw.sum(axis=0), dtype=float)
+    frame = _make_frame(people, uses, points.assign(**intervals, part=parts), weight)
+
+    return by_k, frame
 
 
 def _make_frame(
@@ -289,7 +312,8 @@ def _intervals(
     names = ("precision", "recall")
     if n_images < 2:
         undefined = np.full(len(points), np.nan)
-        return {f"{name}_{end}": undefined for name in names for end in ("low", "high")}
+        ends = product(names, ("low", "high"))
+        return {f"{name}_{end}": undefined for name, end in ends}
 
     options = StatisticsOptions(seed=seed)
     statistics = [expected.precision, expected.recall]

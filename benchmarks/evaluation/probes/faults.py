@@ -95,8 +95,8 @@ def _swap(original: Original, candidates: Callable[[str], Sequence[str]]) -> str
 
     for match_index in original.rng.permutation(len(matches)).tolist():
         match = matches[match_index]
-        others = candidates(match[0].lower())
-        new_words = [word for word in others if kinds.isdisjoint(lists.kinds_of([word]))]
+        replacements = candidates(match[0].lower())
+        new_words = [word for word in replacements if kinds.isdisjoint(lists.kinds_of([word]))]
         if new_words:
             return replace_word(original.caption, match, original.choose(new_words))
 

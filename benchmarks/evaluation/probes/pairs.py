@@ -73,9 +73,9 @@ def items_of_references(references: Mapping[str, Sequence[str]]) -> pd.DataFrame
     rows: list[tuple[str, str, tuple[str, ...]]] = []
     for image_id, texts in references.items():
         for index, text in enumerate(texts):
-            others = (*texts[:index], *texts[index + 1 :])
-            if others:
-                rows.append((image_id, text, others))
+            other_texts = (*texts[:index], *texts[index + 1 :])
+            if other_texts:
+                rows.append((image_id, text, other_texts))
     if not rows:
         raise InputError(
             "no image has two references; one of them is the caption, so give two an image, or candidates=FILE"

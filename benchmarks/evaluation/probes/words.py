@@ -102,12 +102,14 @@ def english_words() -> WordLists:
         synonyms.setdefault(first, second)
         synonyms.setdefault(second, first)
 
+    kinds_by_line: dict[str, list[str]] = {}
+    for line, kinds in lines.items():
+        kinds_by_line[line] = [names[0] for names in _split(kinds)]
+
     return WordLists(
         nouns=nouns,
         forms=forms,
-        kinds_by_line={
-            line: [names[0] for names in _split(kinds)] for line, kinds in lines.items()
-        },
+        kinds_by_line=kinds_by_line,
         attributes=_read_attributes(lists["colours"], lists["opposites"]),
         numbers=numbers,
         genders=_read_genders(lists["genders"]),
@@ -141,8 +143,8 @@ def _read_attributes(
     attributes: dict[str, tuple[str, list[str]]] = {}
     split_colours = _split(colours)
     for names in split_colours:
-        others = [colour[0] for colour in split_colours if colour is not names]
-        attributes |= dict.fromkeys(names, (names[0], others))
+        other_colours = [colour[0] for colour in split_colours if colour is not names]
+        attributes |= dict.fromkeys(names, (names[0], other_colours))
 
     for pair in opposites:
         first, second = (side.split("|") for side in pair)

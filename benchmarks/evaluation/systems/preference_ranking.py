@@ -185,16 +185,54 @@ def rank_by_preferences(
     # All are one statistic, so that each replicate draws its images once for all of them.
     statistic = _join_statistics(battles, fits, means, tie_model)
     sample = _Resampled.draw(statistic, battles.n_images, statistics, advance)
+    strengths, differences, means_by_metric = _split_sample(sample, battles, list(means))
+    system_rows, tests = _compare_all(
+        dataset,
+        battles,
+        fits,
+        strengths=strengths,
+        differences=differences,
+        statistics=statistics,
+    )
+
+    return PreferenceRanking(
+        systems=system_rows.astype({"rank": "Int64"}),
+        tests=tests,
+        n_images=battles.n_images,
+        battles=battles,
+        fits=dict(zip(strengths, fits, strict=True)),
+        wins=_join([b.win_rows(dataset) for b in battles.by_dimension]),
+        elo=_join([b.elo_rows(dataset, statistics.seed) for b in battles.by_dimension]),
+        orders=_order_rows(dataset, strengths, means_by_metric, statistics),
+        means={m: pd.Series(part.values, list(systems)) for m, part in means_by_metric.items()},
+    )
+
+
+def _split_sample(
+    sample: _Resampled, battles: BattleSet, metrics: Sequence[str]
+) -> tuple[dict[str, _Resampled], dict[str, _Resampled], dict[str, _Resampled]]:
+    """Return systems' strengths and their differences by dimension, and systems' means by metric; see `_join_statistics`."""
     dimensions = [b.dimension for b in battles.by_dimension]
-
-    n_systems = len(systems)
+    n_systems = len(battles.systems)
     n_pairs = n_systems * (n_systems - 1) // 2
-    parts = sample.split([n_systems, n_pairs] * len(dimensions) + [n_systems] * len(means))
-    n_values = 2 * len(dimensions)
-    strengths_by_dimension = dict(zip(dimensions, parts[:n_values:2], strict=True))
-    differences_by_dimension = dict(zip(dimensions, parts[1:n_values:2], strict=True))
-    means_by_metric = dict(zip(means, parts[n_values:], strict=True))
+    parts = sample.split([n_systems, n_pairs] * len(dimensions) + [n_systems] * len(metrics))
 
+    n_values = 2 * len(dimensions)
+    strengths = dict(zip(dimensions, parts[:n_values:2], strict=True))
+    differences = dict(zip(dimensions, parts[1:n_values:2], strict=True))
+    means = dict(zip(metrics, parts[n_values:], strict=True))
+    return strengths, differences, means
+
+
+def _compare_all(
+    dataset: str,
+    battles: BattleSet,
+    fits: Sequence[Strengths],
+    strengths: Mapping[str, _Resampled],
+    differences: Mapping[str, _Resampled],
+    statistics: StatisticsOptions,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows of `systems.csv` and of `system_tests.csv`, a dimension after the other; see `_compare`."""
     system_rows: list[pd.DataFrame] = []
     tests: list[pd.DataFrame] = []
     for of_dimension, fit in zip(battles.by_dimension, fits, strict=True):
@@ -202,27 +240,14 @@ def rank_by_preferences(
             dataset,
             of_dimension,
             fit,
-            strengths=strengths_by_dimension[of_dimension.dimension],
-            differences=differences_by_dimension[of_dimension.dimension],
+            strengths=strengths[of_dimension.dimension],
+            differences=differences[of_dimension.dimension],
             statistics=statistics,
         )
         system_rows.append(rows)
         tests.append(dimension_tests)
 
-    return PreferenceRanking(
-        systems=_join(system_rows).astype({"rank": "Int64"}),
-        tests=_join(tests),
-        n_images=battles.n_images,
-        battles=battles,
-        fits=dict(zip(dimensions, fits, strict=True)),
-        wins=_join([b.win_rows(dataset) for b in battles.by_dimension]),
-        elo=_join([b.elo_rows(dataset, statistics.seed) for b in battles.by_dimension]),
-        orders=_order_rows(dataset, strengths_by_dimension, means_by_metric, statistics),
-        means={
-            metric: pd.Series(part.values, index=list(systems))
-            for metric, part in means_by_metric.items()
-        },
-    )
+    return _join(system_rows), _join(tests)
 
 
 def _join_statistics(
@@ -262,30 +287,10 @@ def _compare(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the rows of `systems.csv`, the best system first, and of `system_tests.csv`, of one dimension."""
     systems = battles.systems
-    tested: list[MetricDifference] = []
-    if differences.replicates.size:
-        for row, (a, b) in enumerate(combinations(systems, 2)):
-            test = PairedTest(
-                two_sided_p_value(differences.replicates[row], battles.n_images, statistics),
-                differences.interval(row, statistics),
-            )
-            difference = MetricDifference(
-                dimension="",
-                # `make_tests` groups by coefficient.
-                coefficient=battles.dimension,
-                metric_a=a,
-                metric_b=b,
-                test="bootstrap",
-                value_a=float(differences.values[row]),
-                value_b=0.0,
-                result=test,
-                n_points=len(battles.signs),
-                n_images=battles.n_images,
-            )
-            tested.append(difference)
+    tested = _test_differences(battles, differences, statistics)
     tests = system_ranking.make_tests(dataset, [battles.dimension], tested, statistics.correction)
 
-    # A system is the better, the more systems it is above without bound.
+    # A system is the better, the more systems it is above without bound; infinite leads count as a million.
     leads = np.clip(np.nan_to_num(fit.differences[:, :, 0], nan=0.0), -1e6, 1e6).sum(axis=1)
     order = dict(zip(systems, leads.tolist(), strict=True))
     is_finite = bool(np.isfinite(strengths.values).all())
@@ -313,6 +318,37 @@ def _compare(
         rows.append(row)
 
     return make_frame(rows, system_ranking.SYSTEM_COLUMNS), tests
+
+
+def _test_differences(
+    battles: Battles, differences: _Resampled, statistics: StatisticsOptions
+) -> list[MetricDifference]:
+    """Return the difference of every two systems' strengths, with its test; none where nothing is resampled."""
+    tested: list[MetricDifference] = []
+    if not differences.replicates.size:
+        return tested
+
+    for row, (a, b) in enumerate(combinations(battles.systems, 2)):
+        test = PairedTest(
+            two_sided_p_value(differences.replicates[row], battles.n_images, statistics),
+            differences.interval(row, statistics),
+        )
+        difference = MetricDifference(
+            dimension="",
+            # `make_tests` groups by coefficient.
+            coefficient=battles.dimension,
+            metric_a=a,
+            metric_b=b,
+            test="bootstrap",
+            value_a=float(differences.values[row]),
+            value_b=0.0,
+            result=test,
+            n_points=len(battles.signs),
+            n_images=battles.n_images,
+        )
+        tested.append(difference)
+
+    return tested
 
 
 def _order_rows(
@@ -473,7 +509,9 @@ def _win_table(title: str, ranking: PreferenceRanking, battles: Battles) -> Resu
             return ""
         return Cell(f"{wins[i, j]:.0f} ({ties[i, j]:.0f})", wins[i, j], wins[i, j])
 
-    rows = [Row(battles.systems[i], [cell(i, j) for j in order]) for i in order]
+    rows: list[Row] = []
+    for i in order:
+        rows.append(Row(battles.systems[i], [cell(i, j) for j in order]))
 
     title = f"{title}: who beats whom"
     notes = ["Wins of the row's system over the column's; in brackets their ties."]

@@ -72,6 +72,8 @@ class Battles:
         """Return wins and ties, shape (n_systems, n_systems, n), where images have weights of shape (n_images, n)."""
         n = len(self.systems)
         wins, ties = (self._counts @ weights).reshape(2, n, n, -1)
+
+        # A tie is counted once, at the system that stands first; it is both systems'.
         return wins, ties + ties.transpose(1, 0, 2)
 
     @cached_property
@@ -102,11 +104,12 @@ class Battles:
 
         groups = find_groups(wins + wins.T + ties)
         if len(groups) > 1:
-            names = " | ".join(",".join(self.systems[i] for i in group) for group in groups)
-            largest = ",".join(self.systems[i] for i in max(groups, key=len))
+            names = [",".join(self.systems[i] for i in group) for group in groups]
+            # The first of the largest groups.
+            largest = names[max(range(len(groups)), key=lambda number: len(groups[number]))]
             raise InputError(
                 f"dataset {dataset}, {self.dimension}: {len(groups)} groups of systems are never compared with each other, so "
-                f"that strengths have no common scale: {names}; protocol.systems={largest} ranks the largest"
+                f"that strengths have no common scale: {' | '.join(names)}; protocol.systems={largest} ranks the largest"
             )
 
     def win_rows(self, dataset: str) -> pd.DataFrame:
@@ -122,6 +125,7 @@ class Battles:
 
     def elo_rows(self, dataset: str, seed: int) -> pd.DataFrame:
         """Return columns `ELO_COLUMNS`: the mean and the range over random orders of the comparisons."""
+        # A stream of its own, apart from that of the replicates.
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 3)))
         orders = np.stack([rng.permutation(len(self.signs)) for _ in range(N_ORDERS)])
         ratings = elo_ratings(self.first, self.second, (self.signs + 1) / 2, orders)

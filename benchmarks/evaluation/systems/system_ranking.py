@@ -142,18 +142,46 @@ def rank_systems(
 
     intervals: Mapping[str, Mapping[str, Interval]] = {}
     differences: Sequence[MetricDifference] = ()
-
     if statistics.uses_resampling and n_images > 1:
-        corpus = {s: _stack([m.statistic(s) for m in means.values()]) for s in systems}
+        corpus: dict[str, Statistic] = {}
+        for system in systems:
+            corpus[system] = _stack([ratings.statistic(system) for ratings in means.values()])
         panel = SystemPanel.from_statistics(corpus, tuple(means), n_images)
         comparison = compare_on_images(panel, statistics, advance)
-        intervals, differences = comparison.intervals, comparison.differences
+        intervals = comparison.intervals
+        differences = comparison.differences
 
     tests = make_tests(selection.name, means, differences, statistics.correction)
 
+    table = _make_system_rows(selection.name, means, systems, intervals, tests, statistics)
+    _restore_signs(table, selection, "value")
+    _restore_signs(tests, selection, "difference")
+
+    return SystemRanking(table.astype({"rank": "Int64"}), tests, n_images)
+
+
+def _make_system_rows(
+    dataset: str,
+    means: Mapping[str, _MeanRatings],
+    systems: Sequence[str],
+    intervals: Mapping[str, Mapping[str, Interval]],
+    tests: pd.DataFrame,
+    statistics: StatisticsOptions,
+) -> pd.DataFrame:
+    """Return the rows of `systems.csv`, a dimension after the other, the best system first.
+
+    Args:
+        dataset: its name.
+        means: by dimension.
+        systems: their names.
+        intervals: by system and dimension.
+        tests: columns `SYSTEM_TEST_COLUMNS`, of all dimensions.
+        statistics: the level.
+    """
     rows: list[dict[str, Any]] = []
     for dimension, ratings in means.items():
         values = {system: ratings.mean(system) for system in systems}
+        # Systems without ratings come last.
         best_first = sorted(systems, key=lambda s: -np.nan_to_num(values[s], nan=-np.inf))
         ranks = rank_values(values, tests[tests["dimension"] == dimension], statistics)
         for system in best_first:
@@ -163,7 +191,7 @@ def rank_systems(
                 note = join_notes(interval.note, UNTESTED if system not in ranks else "")
 
             row = {
-                "dataset": selection.name,
+                "dataset": dataset,
                 "dimension": dimension,
                 "system": system,
                 "value": values[system],
@@ -175,16 +203,13 @@ def rank_systems(
             }
             rows.append(row)
 
-    table = make_frame(rows, SYSTEM_COLUMNS)
-    _restore_signs(table, selection, "value")
-    _restore_signs(tests, selection, "difference")
-
-    return SystemRanking(table.astype({"rank": "Int64"}), tests, n_images)
+    return make_frame(rows, SYSTEM_COLUMNS)
 
 
 def _restore_signs(table: pd.DataFrame, selection: EvaluationSet, column: str) -> None:
     """Turn a column and its interval back to the stored sign where `EvaluationSet.points` turned faults."""
     is_fault = table["dimension"].isin(selection.caption_set.card.faults)
+    # The ends change places with the sign; 0.0 less a zero is no -0.0.
     turned = 0.0 - table.loc[is_fault, [column, "ci_high", "ci_low"]].to_numpy(dtype=np.float64)
 
     table.loc[is_fault, [column, "ci_low", "ci_high"]] = turned
@@ -376,9 +401,12 @@ def count_best_worst(selection: EvaluationSet, dimensions: Sequence[str]) -> pd.
 def places_of(means: pd.Series, systems: Sequence[str]) -> list[AnyCell]:
     """Return each system's place by its mean, 1 for the greatest; systems with equal means share one."""
     places = means.rank(method="min", ascending=False)
-    return [
-        count_cell(None if pd.isna(places[system]) else int(places[system])) for system in systems
-    ]
+    cells: list[AnyCell] = []
+    for system in systems:
+        place = places[system]
+        cells.append(count_cell(None if pd.isna(place) else int(place)))
+
+    return cells
 
 
 def same_order_note(dimension: str, n_dimensions: int) -> str:

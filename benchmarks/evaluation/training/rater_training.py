@@ -518,6 +518,7 @@ def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -
             continue
 
         are_metrics = differences[["metric_a", "metric_b"]].isin(list(labels))
+        # Raters stand first among the metrics that are compared, and so in the pairs.
         leads = differences[~are_metrics["metric_a"] & are_metrics["metric_b"]]
         headline = dataset.protocol.coefficients[0]
         groups = groups_of(leads, "dimension", "coefficient", "metric_a")

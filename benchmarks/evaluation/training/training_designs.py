@@ -286,10 +286,12 @@ def _fold_jobs(
         excluded = training_images[np.isin(training_images, sorted(lenders))]
         if plan.strict_control:
             rng = np.random.default_rng([seed, plan.folds, index, 1])
+            # As many images, but any: what is lost by fewer images alone.
             excluded = rng.choice(training_images, size=len(excluded), replace=False)
         usable = np.flatnonzero(~is_test & ~np.isin(image_ids, excluded))
 
         usable_images = pd.unique(image_ids[usable])
+        # Whole images, so that no image is on both sides.
         shuffled = np.random.default_rng([seed, plan.folds, index]).permutation(usable_images)
         n_validation = round(VALIDATION_SHARE * len(usable_images))
         is_validation = np.isin(image_ids[usable], shuffled[:n_validation])

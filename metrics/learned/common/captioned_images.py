@@ -49,11 +49,9 @@ def load_captioned_images(
     for image_id in {*map(str, validation.image_ids), *session.test_image_ids}:
         captions.pop(image_id, None)
     if sides_of_images:
-        captions = {
-            image_id: texts
-            for image_id, texts in captions.items()
-            if sides_of_images[image_id] != "test"
-        }
+        tested = [image_id for image_id in captions if sides_of_images[image_id] == "test"]
+        for image_id in tested:
+            del captions[image_id]
     if len(captions) < 2:
         raise InputError(
             f"{origin}: {len(captions)} captioned images to train on; at least two are needed"

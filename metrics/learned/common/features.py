@@ -49,7 +49,9 @@ def _word_vectors() -> dict[str, Floats]:
     """Return orthogonal vectors of all colours and shapes."""
     basis, _ = np.linalg.qr(np.random.default_rng(_SEED).normal(size=(DEMO_WIDTH, DEMO_WIDTH)))
     words = (*demo.COLOURS, *demo.SHAPES)
-    return dict(zip(words, basis, strict=False))  # there are more vectors than words
+
+    # There are more vectors than words.
+    return dict(zip(words, basis, strict=False))
 
 
 @cache
@@ -95,11 +97,11 @@ def thing_vectors(caption: str) -> Floats:
         if plain in _word_vectors():
             words.append(plain)
 
-    vectors = [
-        _thing_vector(colour, shape)
-        for colour, shape in pairwise(words)
-        if colour in demo.COLOURS and shape in demo.SHAPES
-    ]
+    vectors: list[Floats] = []
+    for colour, shape in pairwise(words):
+        if colour in demo.COLOURS and shape in demo.SHAPES:
+            vectors.append(_thing_vector(colour, shape))
+
     return np.stack(vectors) if vectors else np.zeros((1, DEMO_WIDTH))
 
 

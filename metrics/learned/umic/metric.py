@@ -76,15 +76,7 @@ def load_uniter(
     from ._uniter_network import INTERMEDIATE, POSITIONS, REGIONS, WORDS, Uniter, read_sizes
 
     tensors = _rename_tensors(load_checkpoint(path))
-    matrices = (WORDS, POSITIONS, REGIONS, INTERMEDIATE)
-    if missing := [name for name in matrices if name not in tensors or tensors[name].ndim != 2]:
-        first_tensors = list(tensors.items())[:3]
-        samples = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in first_tensors)
-        raise InputError(
-            f"{path}: not a checkpoint of UNITER: no {', no '.join(missing)}; it holds {len(tensors)} "
-            f"tensors such as {samples}"
-        )
-
+    _check_matrices(path, tensors, (WORDS, POSITIONS, REGIONS, INTERMEDIATE))
     sizes = read_sizes(tensors, heads or _read_n_heads(path))
     if not sizes.heads or sizes.hidden % sizes.heads:
         raise InputError(
@@ -116,6 +108,24 @@ def load_uniter(
         network.start_ranking()
 
     return network.eval()
+
+
+def _check_matrices(path: Path, tensors: Mapping[str, Tensor], names: Sequence[str]) -> None:
+    """Check that a checkpoint has the matrices from which sizes are read.
+
+    Raises:
+        InputError: where it lacks one, with some of what it has.
+    """
+    missing = [name for name in names if name not in tensors or tensors[name].ndim != 2]
+    if not missing:
+        return
+
+    first_tensors = list(tensors.items())[:3]
+    samples = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in first_tensors)
+    raise InputError(
+        f"{path}: not a checkpoint of UNITER: no {', no '.join(missing)}; it holds {len(tensors)} "
+        f"tensors such as {samples}"
+    )
 
 
 def _rename_tensors(table: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -309,10 +309,13 @@ def _list_files(folder: Path) -> tuple[list[Path], list[Path]]:
 
     # `feat_…` is a selection from `all` beside it.
     selected = {path.parent for path in databases if path.name.startswith("feat_")}
-    databases = [
-        path for path in databases if not (path.name.startswith("all") and path.parent in selected)
-    ]
-    return sorted(databases), sorted(files)
+    kept_databases: list[Path] = []
+    for path in databases:
+        is_replaced = path.name.startswith("all") and path.parent in selected
+        if not is_replaced:
+            kept_databases.append(path)
+
+    return sorted(kept_databases), sorted(files)
 
 
 def _find_counts(database: Path) -> Path | None:

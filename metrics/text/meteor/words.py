@@ -204,10 +204,12 @@ class WordProperties:
 
     def append(self, other: WordProperties) -> WordProperties:
         """Return the properties of these words and of others behind them."""
-        joined = {
-            field.name: np.concatenate([getattr(self, field.name), getattr(other, field.name)])
-            for field in fields(self)
-        }
+        joined: dict[str, Any] = {}
+        for field in fields(self):
+            parts = [getattr(self, field.name), getattr(other, field.name)]
+            joined[field.name] = np.concatenate(parts)
+
+        # The lists of the words behind begin where those of these words end.
         later_starts = len(self.sets) + other.set_first[1:]
         joined["set_first"] = np.append(self.set_first, later_starts).astype(np.int32)
         return WordProperties(**joined)
@@ -247,10 +249,12 @@ def _find_synsets(words: Sequence[str], lexicon: Lexicon) -> list[list[int]]:
     lemma_sets = _lists_at(lexicon.lemma_first, lexicon.lemma_sets, lemma)
     form_sets = _lists_at(lexicon.form_first, lexicon.form_sets, form)
     base_sets = _lists_at(lexicon.lemma_first, lexicon.lemma_sets, bases)
-    return [
-        sorted({*of_lemma, *of_form, *of_base})
-        for of_lemma, of_form, of_base in zip(lemma_sets, form_sets, base_sets, strict=True)
-    ]
+
+    synsets: list[list[int]] = []
+    for of_lemma, of_form, of_base in zip(lemma_sets, form_sets, base_sets, strict=True):
+        synsets.append(sorted({*of_lemma, *of_form, *of_base}))
+
+    return synsets
 
 
 def _find_bases(
@@ -280,9 +284,9 @@ def _find_bases(
 
 def _lists_at(first: Ints, values: Ints, places: Sequence[int]) -> list[list[int]]:
     """Return the list at each place, which `first` has the starts of; an empty one at -1."""
-    at = np.asarray(places, np.int64)
-    begins = np.where(at < 0, 0, first[at]).tolist()
-    ends = np.where(at < 0, 0, first[at + 1]).tolist()
+    indices = np.asarray(places, np.int64)
+    begins = np.where(indices < 0, 0, first[indices]).tolist()
+    ends = np.where(indices < 0, 0, first[indices + 1]).tolist()
 
     lists: list[list[int]] = []
     for begin, end in zip(begins, ends, strict=True):

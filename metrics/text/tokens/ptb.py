@@ -263,9 +263,8 @@ def tokenize(texts: Iterable[str], tokenizer: Tokenizer = "captau") -> list[str]
     pinned = _pinned_tokens.get(key, {})
 
     with _tokenizing:
-        new = [
-            text for text in dict.fromkeys(texts) if text not in cache.tokens and text not in pinned
-        ]
+        distinct = dict.fromkeys(texts)
+        new = [text for text in distinct if text not in cache.tokens and text not in pinned]
         if new:
             results = _tokenize_new(new, tokenizer)
             cache.tokens.update(zip(new, results, strict=True))
