@@ -326,8 +326,9 @@ def _best_worst_table(ranking: _DatasetRanking) -> ResultTable:
     counts = ranking.best_worst.set_index("system")[["best", "worst"]]
     rows: list[Row] = []
     for system in ranking.systems:
-        best, worst = counts.loc[system].astype(int).tolist()
-        rows.append(Row(system, [count_cell(best), count_cell(worst)]))
+        best = count_cell(int(counts["best"][system]))
+        worst = count_cell(int(counts["worst"][system]))
+        rows.append(Row(system, [best, worst]))
 
     dimensions = ranking.best_worst["dimensions"].iloc[0].replace("+", " and ")
     title = f"{ranking.study.name}: how often a system's caption is the best, or the worst, of its image in {dimensions}"

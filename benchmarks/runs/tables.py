@@ -112,14 +112,10 @@ class TableNote(str):
     __slots__ = ("subjects",)
     subjects: tuple[str, ...]
 
-    def __new__(cls, words: str, subjects: tuple[str, ...]) -> TableNote:
+    def __new__(cls, words: str, subjects: tuple[str, ...] = ()) -> TableNote:
         note = super().__new__(cls, words)
         note.subjects = subjects
         return note
-
-    def __getnewargs__(self) -> tuple[str, tuple[str, ...]]:
-        """Return what a copy is made of."""
-        return str(self), self.subjects
 
 
 @dataclass(frozen=True)

@@ -58,9 +58,9 @@ def make_rows_of_columns(members: Mapping[str, Any]) -> list[dict[str, Any]] | N
     names = members.get("columns")
     data = members.get("data")
     if isinstance(names, list) and isinstance(data, list):
-        rows = [row for row in data if isinstance(row, list) and len(row) == len(names)]
-        if len(rows) == len(data) and all(isinstance(name, str) for name in names):
-            return [dict(zip(names, row, strict=True)) for row in rows]
+        are_whole = all(isinstance(row, list) and len(row) == len(names) for row in data)
+        if are_whole and all(isinstance(name, str) for name in names):
+            return [dict(zip(names, row, strict=True)) for row in data]
 
     if len(members) < 2:
         return None

@@ -236,8 +236,9 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
 def _area_of(row: Row) -> float:
     """Return the area under a metric's curve as printed; less than any other where it has none."""
     cell = row.cells[0]
-    has_value = isinstance(cell, Cell) and cell.text != MISSING
-    return cell.printed if has_value else -np.inf
+    if isinstance(cell, Cell) and cell.text != MISSING:
+        return cell.printed
+    return -np.inf
 
 
 def _curves(
