@@ -51,12 +51,14 @@ class StageRunner:
         pool: performs the tasks.
         progress: shows how far a stage is.
         skips_corrupt: whether a corrupt shard is left out, where it would end the run else.
+        skipped: the results of shards that are left out, by the task's id; later stages do not read them.
         costs: by stage.
     """
 
     pool: Pool
     progress: RowProgress
     skips_corrupt: bool = False
+    skipped: dict[str, Result] = field(default_factory=dict[str, Result])
     costs: dict[str, StageCost] = field(default_factory=dict[str, StageCost])
 
     def run(self, plan: Plan, stage: str, todo: Sequence[Task]) -> list[Result]:
@@ -72,12 +74,15 @@ class StageRunner:
         """
         started = time.perf_counter()
         cost = self.costs.setdefault(stage, StageCost())
-        results: dict[str, Result] = {}
+        results = {task.id: self.skipped[task.id] for task in todo if task.id in self.skipped}
         for task in todo:
             result = tasks.read_result(plan, stage, task)
-            if result is not None:
-                results[task.id] = result
-        cost.again += len(results)
+            if result is None or task.id in results:
+                continue
+            results[task.id] = result
+            cost.again += 1
+            if "skipped" in result:
+                self.skipped[task.id] = result
 
         unfinished = [task for task in todo if task.id not in results]
         run = self.pool.run_models if stage == "model" else self.pool.run
@@ -87,6 +92,7 @@ class StageRunner:
                 if result.get("corrupt") and self.skips_corrupt:
                     result = {"rows": 0, "skipped": result["error"]}
                     tasks.write_result(plan, stage, task, result)
+                    self.skipped[task.id] = result
                 elif "error" in result:
                     raise InputError(result["error"])
                 else:

@@ -30,6 +30,18 @@ def test_a_text_model_is_loaded_once(weights, tmp_path, monkeypatch):
     assert not list((tmp_path / "cache").rglob("*.arrow"))  # no features of so many texts are kept
 
 
+def test_a_corrupt_shard_is_left_out_of_the_scores_of_models(weights, tmp_path):
+    rows = rows_of(20)
+    write(tmp_path / "set" / "a.jsonl", rows)
+    whole = write(tmp_path / "set" / "b.jsonl.gz", rows)
+    whole.write_bytes(whole.read_bytes()[:100])
+    metrics = ["sentence_cosine", "bleu_1"]
+    result = score(tmp_path / "set", tmp_path / "out", metrics, skip_corrupt=True)
+    assert "1 of 2 shards were corrupt and left out" in result.summary
+    alone = score(tmp_path / "set" / "a.jsonl", tmp_path / "alone", metrics)
+    assert result.corpus == pytest.approx(alone.corpus, rel=1e-6)
+
+
 CAPTIONS = [
     f"{number} {noun}".strip()
     for number in ("two", "some", "no")
