@@ -44,8 +44,8 @@ _NODES: dict[Any, Callable[..., Any]] = {
 QUIET = "none"
 #: The folder of Hydra's files in the folder of a run.
 HYDRA_FILES = ".hydra"
-#: The value of `hydra.run.dir` for commands that write no run.
-NO_FOLDER = "."
+#: The value of `hydra.run.dir` for commands that write no run: the present folder, but not as people type it.
+NO_FOLDER = "./."
 
 
 def _node_of(option: Option) -> Any:

@@ -13,7 +13,7 @@ import re
 import sys
 import traceback
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -263,21 +263,25 @@ def composed_of(command: Command, config: DictConfig) -> Composed:
 
 
 def _run_folder(command: Command, composed: Composed) -> Path | None:
-    """Return the folder that Hydra made for a run; None for a command that writes no run."""
+    """Return the folder that Hydra made for a run; None for a command that writes no run.
+
+    Raises:
+        InputError: where a folder was typed for a command that writes no run.
+    """
     hydra_config = HydraConfig.get()
-    runtime = hydra_config.runtime
-    if OmegaConf.is_missing(runtime, "output_dir"):
+    if OmegaConf.is_missing(hydra_config.runtime, "output_dir"):
         return None
 
-    if hydra_config.mode == RunMode.MULTIRUN:
-        has_folder = command.options.has_run_folder(composed)
-    else:
-        # The present folder is what commands get that write no run.
-        has_folder = runtime.output_dir != runtime.cwd
-    if not has_folder:
+    folder = Path(hydra_config.runtime.output_dir)
+    is_typed = any(word.startswith("hydra.run.dir=") for word in hydra_config.overrides.hydra)
+    if is_typed:
+        # It is another word for `output_dir=`.
+        composed = replace(composed, objects={"output_dir": folder})
+    if not command.options.has_run_folder(composed):
+        if is_typed:
+            raise InputError(f"captau {command.name} writes no run here; leave out hydra.run.dir=")
         return None
 
-    folder = Path(runtime.output_dir)
     here = Path.cwd()
     # Under hydra.job.chdir=true the present folder is the run's.
     is_below = folder.is_relative_to(here) and folder != here
@@ -442,6 +446,8 @@ def explain(error: Exception, command: Command) -> InputError:
     )
     if match and ("Could not override" in text or "not in" in text):
         key = match.group(1)
+        if key.startswith("hydra"):
+            return InputError(f"Hydra has no option {key}; +{key}=… adds it")
         if "@" in key:
             return InputError(
                 f"the defaults of captau {command.name} lack {key}; +{key}=NAME adds it"
@@ -492,6 +498,8 @@ def _explain_value(error: Exception, text: str) -> InputError:
             f"'{override}' is not of the form key=value ({first_line}); quote what has brackets or blanks: "
             "'metrics=cider(df=FILE)'"
         )
+
+    first_line = first_line.partition(", set env var HYDRA_FULL_ERROR")[0]
 
     # The reason stands at the end of the chain: "Value 'abc' … could not be converted to Integer".
     # OmegaConf adds one more cause where a debugger or a coverage tool traces the program.

@@ -99,6 +99,7 @@ def test_a_run_has_hydras_files_beside_its_own(captau, tmp_path):
         (["hydra.run.dir=of/${hydra.job.name}/${protocol.name}"], "of/captau/usual"),
         (["output_dir=of/${statistics.seed}"], "of/0"),
         (["hydra.run.dir=there", "output_dir=elsewhere"], "there"),
+        (["hydra.run.dir=."], "."),
         (["hydra.run.dir=${oc.env:MY_FOLDER}"], "from/env"),
         (["hydra.job.name=mine", "hydra.run.dir=${hydra.job.name}"], "mine"),
     ],
@@ -107,7 +108,7 @@ def test_a_run_writes_where_hydra_is_told_to(words, folder, captau, tmp_path, mo
     monkeypatch.setenv("MY_FOLDER", "from/env")
     status, out, err = captau("bench", *CHEAP, *words)
     assert status == 0, err
-    assert f"written to {folder}\n" in out
+    assert f"written to {tmp_path if folder == '.' else folder}\n" in out
     assert (tmp_path / folder / "run.json").is_file()
     assert hydra_files(tmp_path / folder) == HYDRA_FILES
     assert not (tmp_path / "results").exists()
@@ -148,8 +149,16 @@ def test_commands_without_a_run_leave_no_folder(captau, tmp_path):
     ):
         assert captau(*words)[0] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.json", "df.json", "r.json"]
-    assert captau(*score, "stdout=corpus.json", "output_dir=run")[0] == 0
-    assert hydra_files(tmp_path / "run") == HYDRA_FILES
+    for folder in ("output_dir=run", "hydra.run.dir=there"):
+        assert captau(*score, "stdout=corpus.json", folder)[0] == 0
+        assert hydra_files(tmp_path / folder.partition("=")[2]) == HYDRA_FILES
+        assert (tmp_path / folder.partition("=")[2] / "corpus.json").is_file()
+    status, _, err = captau("data", "list", "hydra.run.dir=new")
+    assert (status, err) == (
+        2,
+        "captau: captau data list writes no run here; leave out hydra.run.dir=\n",
+    )
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_run_that_fails_leaves_no_folder_that_it_made(captau, tmp_path):
@@ -192,7 +201,8 @@ def test_a_run_that_fails_leaves_no_folder_that_it_made(captau, tmp_path):
         (["hydra/sweeper=optuna"], 2, ["pip install 'hydra-optuna-sweeper'"]),
         (["hydra/sweeper=nope"], 2, ["unknown hydra/sweeper 'nope': known: basic"]),
         (["hydra/launcher=nope"], 2, ["unknown hydra/launcher 'nope': known: basic"]),
-        (["hydra.nothing=1"], 2, ["hydra.nothing"]),
+        (["hydra.nothing=1"], 2, ["Hydra has no option hydra.nothing; +hydra.nothing=… adds it"]),
+        (["+hydra.callbacks.x._target_=no.Class"], 2, ["Error locating target 'no.Class': No module"]),
         (["hydra.mode=NOTHING"], 2, ["NOTHING"]),
         (["metrics=${oc.env:MY_METRIC}", *CHEAP[1:], "output_dir=run"], 0, ["ROUGE-2"]),
         (["statistics.seed=${oc.decode:'7'}", *CHEAP, "output_dir=run"], 0, ["written to run"]),
