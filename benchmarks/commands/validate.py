@@ -7,19 +7,15 @@ challenge server the checks.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...datasets.errors import InputError
-from ...datasets.reading.caption_checks import PlacedText, is_empty
-from ...datasets.reading.caption_checks import check_captions as find_caption_faults
-from ...datasets.reading.caption_files import read_references
+from ...datasets.reading.caption_files import CandidateFile, read_references, read_systems
 from ...datasets.reading.cells import parse_number
-from ...datasets.reading.json_files import has_too_many_containers, too_many_containers
 from ...datasets.reading.table import Table, read_table
 from ...datasets.registry import load
 from ..options.validate import ValidateOptions
@@ -102,7 +98,6 @@ def _check_caption_file(options: ValidateOptions, faults: Faults, remarks: Fault
         image_ids = list(references.texts)
         for finding in references.find_faults():
             remarks.add_all(finding.lines)
-
     try:
         data = options.file.read_bytes()
     except OSError as error:
@@ -128,9 +123,7 @@ def _check_caption_file(options: ValidateOptions, faults: Faults, remarks: Fault
         n_captions = check_captions(content, options.file, name, expected, faults, remarks)
         counts.append(n_captions)
 
-    words = [count_of(n, "caption") if n else "no captions" for n in counts]
-    if not words:
-        words = ["no captions"]
+    words = [count_of(n, "caption") if n else "no captions" for n in counts] or ["no captions"]
     verdict = " and ".join(words)
     return f"{verdict}; {covering} is of the references' images" if covering else verdict
 
@@ -146,10 +139,9 @@ def _find_covering_member(
     expected = set(image_ids)
     counts: dict[str, int] = {}
     for name, content in texts.items():
-        # Faults are counted by the check proper, not here.
-        captions = _read_captions(content, path, name, None, Faults(0)) or {}
+        candidates = _read_captions(content, path, name, Faults(0))
+        captions = {} if candidates is None else candidates.captions
         counts[name] = len(expected & captions.keys())
-
     highest_count = max(counts.values())
     covering = [name for name, count in counts.items() if count == highest_count]
     if not highest_count or len(covering) > 1:
@@ -160,28 +152,6 @@ def _find_covering_member(
     return covering[0]
 
 
-class _AmbiguousObject(dict[str, Any]):
-    """A JSON object that has a key twice, of which JSON readers silently keep the last."""
-
-    key: str
-
-
-def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) == len(pairs):
-        return row
-
-    ambiguous = _AmbiguousObject(row)
-    earlier_keys: set[str] = set()
-    for key, _ in pairs:
-        if key in earlier_keys:
-            ambiguous.key = key
-            break
-        earlier_keys.add(key)
-
-    return ambiguous
-
-
 def check_captions(
     data: bytes,
     path: Path,
@@ -190,7 +160,7 @@ def check_captions(
     faults: Faults,
     remarks: Faults | None = None,
 ) -> int:
-    """Check one file of captions: COCO results, an object image id → caption, or JSON lines.
+    """Check one file of captions, of any shape that `captau score` reads.
 
     Args:
         data: the content of the file.
@@ -203,182 +173,40 @@ def check_captions(
     Returns:
         The number of images that have a caption.
     """
-    captions = _read_captions(data, path, member, image_ids, faults, remarks)
-    if captions is None:
+    candidates = _read_captions(data, path, member, faults)
+    if candidates is None:
         return 0
-    name = f"{path}: {member}" if member else str(path)
-    if not captions:
-        faults.add(f"{name}: it contains no captions")
+
+    expected = None if image_ids is None else set(image_ids)
+    for image_id in candidates.captions:
+        if expected is not None and image_id not in expected:
+            where = f"{candidates.source.name}:{candidates.lines[image_id]}"
+            faults.add(f"{where}: unknown image {quote(image_id)}")
+    for finding in candidates.find_faults():
+        takes = faults if finding.is_fatal else remarks
+        if takes is not None:
+            takes.add_all(finding.lines)
     for image_id in image_ids or ():
-        if image_id not in captions:
-            faults.add(f"{name}: no caption of image {quote(image_id)}")
+        if image_id not in candidates.captions:
+            faults.add(f"{candidates.source.name}: no caption of image {quote(image_id)}")
+    return len(candidates.captions)
 
-    return len(captions)
 
-
-def _read_captions(
-    data: bytes,
-    path: Path,
-    member: str,
-    image_ids: Collection[str] | None,
-    faults: Faults,
-    remarks: Faults | None = None,
-) -> dict[str, str] | None:
-    """Return the location of the first caption of each image; None where the file is no JSON at all."""
+def _read_captions(data: bytes, path: Path, member: str, faults: Faults) -> CandidateFile | None:
+    """Return the captions of one system; None where the file has none, or those of several systems."""
     name = f"{path}: {member}" if member else str(path)
+
+    def report(error: InputError) -> None:
+        faults.add(str(error))
+
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        faults.add(f"{name}:{line}: not UTF-8 text; save the file as UTF-8")
+        systems = read_systems(Path(name), data, report=report)
+    except InputError as error:
+        report(error)
         return None
-
-    check = _CaptionCheck(name, None if image_ids is None else set(image_ids), faults)
-    if name.lower().endswith((".jsonl", ".ndjson")) or _is_json_lines(text):
-        for number, line in enumerate(text.split("\n"), start=1):
-            if line.strip():
-                is_json, row = check.parse(line, number)
-                if is_json:
-                    check.check_entry(f"{name}:{number}", row)
-    else:
-        is_json, document = check.parse(text, 0)
-        if not is_json:
-            return None
-        check.check_document(document)
-
-    if remarks is not None:
-        for finding in find_caption_faults(check.texts):
-            if not finding.is_fatal:
-                remarks.add_all(finding.lines)
-
-    return check.first_locations
-
-
-def _is_json_lines(text: str) -> bool:
-    """Say whether each line is an object of its own, by the rule of `captau score`."""
-    # Only the first two lines that are not blank are copied, and no character is read twice: a stranger's
-    # file may be one long line.
-    lines: list[str] = []
-    start = 0
-    while start < len(text) and len(lines) < 2:
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        if line := text[start:end].strip():
-            lines.append(line)
-        start = end + 1
-
-    return len(lines) == 2 and all(s.startswith("{") and s.endswith("}") for s in lines)
-
-
-class _CaptionCheck:
-    """The check of one file of captions.
-
-    Args:
-        name: the file's for messages.
-        image_ids: the images that may have a caption; None for any.
-        faults: takes the faults.
-
-    Attributes:
-        first_locations: the location of the first caption of each image.
-        texts: the captions, with their places.
-    """
-
-    def __init__(self, name: str, image_ids: Collection[str] | None, faults: Faults) -> None:
-        self.name = name
-        self.image_ids = image_ids
-        self.faults = faults
-        self.first_locations: dict[str, str] = {}
-        self.texts: list[PlacedText] = []
-
-    def parse(self, text: str, line: int) -> tuple[bool, Any]:
-        """Return whether a text is JSON, and its value; `line` is 0 for the text of a whole file."""
-        place = f"{self.name}:{line}" if line else self.name
-        if has_too_many_containers(text):
-            self.faults.add(str(too_many_containers(place)))
-            return False, None
-        try:
-            return True, json.loads(text, object_pairs_hook=_make_object)
-        except json.JSONDecodeError as error:
-            location = f"{self.name}:{line or error.lineno}"
-            self.faults.add(f"{location}: not valid JSON ({error.msg}, column {error.colno})")
-        except RecursionError:
-            self.faults.add(f"{place}: nested too deeply")
-        # Python refuses to convert such numbers, and names no line.
-        except ValueError:
-            self.faults.add(f"{place}: a number with thousands of digits")
-        return False, None
-
-    def check_document(self, document: Any) -> None:
-        """Check the value of a whole file."""
-        if isinstance(document, list):
-            for index, row in enumerate(document):
-                self.check_entry(f"{self.name}: entry {index}", row)
-        elif not isinstance(document, dict):
-            kind = type(document).__name__
-            self.faults.add(
-                f'{self.name}: a list of {{"image_id", "caption"}} is expected, not {kind}'
-            )
-        # JSON lines of one line.
-        elif {"image_id", "caption"} <= document.keys():
-            self.check_entry(self.name, document)
-        else:
-            if isinstance(document, _AmbiguousObject):
-                self.faults.add(
-                    f"{self.name}: {quote(document.key)} appears twice; keep one of them"
-                )
-            for key, caption in document.items():
-                self.check_caption(f"{self.name}: image {quote(key)}", key, caption)
-
-    def check_entry(self, where: str, row: Any) -> None:
-        """Check an object with image id and caption."""
-        if not isinstance(row, dict):
-            self.faults.add(f"{where}: an object is expected, not {type(row).__name__}")
-            return
-        if isinstance(row, _AmbiguousObject):
-            self.faults.add(
-                f"{where}: {quote(row.key)} appears twice in one object; keep one of them"
-            )
-        if absent := [key for key in ("image_id", "caption") if key not in row]:
-            self.faults.add(f"{where}: {' and '.join(map(repr, absent))} missing")
-        if "image_id" not in row:
-            return
-
-        image_id = row["image_id"]
-        if not isinstance(image_id, str | int) or isinstance(image_id, bool):
-            self.faults.add(
-                f"{where}: 'image_id' is {quote(image_id)}, not a whole number or a text"
-            )
-        elif "caption" in row:
-            self.check_caption(where, str(image_id), row["caption"])
-
-    def check_caption(self, where: str, image_id: str, caption: Any) -> None:
-        """Check a caption, and whether its image may have one."""
-        if image_id in self.first_locations:
-            self.faults.add(
-                f"{where}: a second caption of image {quote(image_id)}, whose first is at "
-                f"{self.first_locations[image_id]}; keep one"
-            )
-        elif self.image_ids is not None and image_id not in self.image_ids:
-            self.faults.add(f"{where}: unknown image {quote(image_id)}")
-
-        location = where.removeprefix(self.name).lstrip(": ") or "the start"
-        self.first_locations.setdefault(
-            image_id, f"line {location}" if location.isdecimal() else location
-        )
-        if not isinstance(caption, str):
-            self.faults.add(f"{where}: 'caption' is {quote(caption)}, not a text")
-        elif _has_lone_surrogate(image_id) or _has_lone_surrogate(caption):
-            self.faults.add(f"{where}: half a character (a lone surrogate); write the text again")
-        elif is_empty(caption):
-            self.faults.add(f"{where}: the caption is empty, punctuation apart")
-        else:
-            self.texts.append(
-                PlacedText(where.removesuffix(f": image {quote(image_id)}"), image_id, caption)
-            )
-
-
-def _has_lone_surrogate(text: str) -> bool:
-    return not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text)
+    if len(systems) > 1:
+        faults.add(f"{name}: captions of {len(systems)} systems, where one is expected")
+    return next(iter(systems.values())) if len(systems) == 1 else None
 
 
 def _check_score_file(options: ValidateOptions, faults: Faults) -> str:
@@ -404,7 +232,6 @@ def check_scores(path: Path, items: pd.DataFrame | None, faults: Faults) -> tupl
     except InputError as error:
         faults.add(str(error))
         return [], 0
-
     keys = ["item_id"] if "item_id" in table else ["image_id", "caption"]
     if absent := [name for name in (*keys, "score") if name not in table]:
         faults.add(
@@ -436,7 +263,6 @@ def _read_table(path: Path) -> Table:
             raise InputError(f"{path}: not valid Parquet ({error})") from error
         if rows > MOST_ROWS:
             raise InputError(f"{path}: {rows:,} rows; {MOST_ROWS:,} at most are read")
-
     return read_table(path)
 
 
@@ -454,7 +280,6 @@ def _check_rows(
             faults.add(f"{location}: a second score of {item}, whose first is at {first}")
         elif expected is not None and key not in expected:
             faults.add(f"{location}: unknown item {item}")
-
         first_locations.setdefault((metric, key), location)
         if not math.isfinite(parse_number(score)):
             faults.add(f"{location}: the score of {item} is {quote(score)}, not a finite number")
@@ -465,7 +290,6 @@ def _check_rows(
         for key in expected or ():
             if (metric, key) not in first_locations:
                 faults.add(f"{table.path}: no score of {_describe_item(key, metric)}")
-
     return len(first_locations)
 
 

@@ -215,6 +215,7 @@ TEXT_CHECKS = (
         code="half_character",
         has_fault=lambda text, _: "\ufffd" in text,
         words="hold the sign of a character that was lost, \ufffd",
+        is_fatal=True,
     ),
 )
 

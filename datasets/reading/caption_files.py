@@ -131,7 +131,7 @@ def read_systems(
 
     Returns:
         The captions by system, of the column `system` of a table or that key of JSON's rows; without it, the one key
-        is empty.
+        is empty. There is none where all that the file has is a fault that was reported.
 
     Raises:
         InputError: where it is none of them, some rows name a system and others do not, or a system has two captions
@@ -141,7 +141,16 @@ def read_systems(
     finder = NameFinder(columns)
     unit = "row" if path.suffix.lower() in (".parquet", ".pq") else "line"
     systems: dict[str, CandidateFile] = {}
-    for row in _read_rows(source, "caption", finder, report):
+    n_faults = 0
+
+    def count_fault(error: InputError) -> None:
+        nonlocal n_faults
+        n_faults += 1
+        if report is None:
+            raise error
+        report(error)
+
+    for row in _read_rows(source, "caption", finder, None if report is None else count_fault):
         try:
             image_id = image_key(row.cells, row.where)
             caption = field(row.cells, "caption", str, row.where)
@@ -152,19 +161,13 @@ def read_systems(
                     f"{row.where}: a second caption for image '{image_id}', whose first is on {unit} "
                     f"{candidates.lines[image_id]}; keep one per image{_swapped(row)}"
                 )
-            if report is not None and replace_surrogates(caption) != caption:
-                raise InputError(
-                    f"{row.where}: half a character (a lone surrogate); write the text again"
-                )
         except InputError as error:
-            if report is None:
-                raise
-            report(error)
+            count_fault(error)
             continue
         candidates.captions[image_id] = replace_surrogates(caption)
         candidates.lines[image_id] = row.line
 
-    if not systems:
+    if not systems and not n_faults:
         raise InputError(f"{source.name}: it contains no captions")
     if "" in systems and len(systems) > 1:
         nameless = systems[""]
