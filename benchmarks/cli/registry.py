@@ -19,12 +19,12 @@ _GROUPS = {
     "Measure metrics": (
         ("bench", "bench:BenchOptions", tasks.run_by_dataset, "correlate metrics' scores with people's judgements"),
         ("compare", "bench:CompareOptions", tasks.compare_metrics, "test which metrics differ; show what moved between two runs"),
-        ("probe", "studies:ProbeOptions", tasks.run_with_figures, "show which faults in captions a metric notices"),
+        ("probe", "analyses:ProbeOptions", tasks.run_with_figures, "show which faults in captions a metric notices"),
         ("rank", "rank:RankOptions", tasks.rank_systems, "rank captioning systems by people and by metrics"),
-        ("agree", "studies:AgreeOptions", tasks.measure_agreement, "measure how well people agree with each other"),
-        ("sensitivity", "studies:SensitivityOptions", tasks.run_with_figures, "show how far numbers move with images, raters and choices"),
-        ("complement", "studies:ComplementOptions", tasks.run_in_folder, "show which metrics say the same, and which add something"),
-        ("thresholds", "studies:ThresholdsOptions", tasks.run_with_figures, "show what a metric's threshold keeps, and how good it is"),
+        ("agree", "analyses:AgreeOptions", tasks.measure_agreement, "measure how well people agree with each other"),
+        ("sensitivity", "analyses:SensitivityOptions", tasks.run_with_figures, "show how far numbers move with images, raters and choices"),
+        ("complement", "analyses:ComplementOptions", tasks.run_in_folder, "show which metrics say the same, and which add something"),
+        ("thresholds", "analyses:ThresholdsOptions", tasks.run_with_figures, "show what a metric's threshold keeps, and how good it is"),
         ("train", "train:TrainOptions", tasks.train_rater, "train a learned rater, and test it on unseen images"),
     ),
     "Your own captions": (

@@ -32,7 +32,7 @@ from ..evaluation.people.word_measures import (
     summary_table,
     word_table,
 )
-from ..evaluation.study import provenance
+from ..evaluation.prepared_datasets import provenance
 from ..evaluation.wording import (
     MEASURE_LABELS,
     NO_AGREEMENT,
@@ -40,8 +40,8 @@ from ..evaluation.wording import (
     dataset_notes,
     synthetic_note,
 )
+from ..options.analyses import AgreeOptions
 from ..options.python_function import make_function
-from ..options.studies import AgreeOptions
 from ..reporting.charts.rating_charts import difference_figure, distribution_figure
 from ..reporting.charts.word_charts import word_figure
 from ..reporting.run_results import Results

@@ -28,7 +28,7 @@ from ..evaluation.measured_dataset import (
     score_dataset,
 )
 from ..evaluation.overview import DatasetsOverview, OverviewColumn, compute_joint_mean
-from ..evaluation.study import LeftOutDatasets, provenance
+from ..evaluation.prepared_datasets import LeftOutDatasets, provenance
 from ..options.bench import BenchOptions, CompareOptions
 from ..options.python_function import make_function
 from ..reporting.run_results import Results

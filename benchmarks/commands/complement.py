@@ -17,10 +17,10 @@ from scipy import stats
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
-from ..evaluation.study import StudiedDataset, load_studies
+from ..evaluation.prepared_datasets import PreparedDataset, prepare_datasets
 from ..evaluation.wording import copies_note, distinct_notes, join_notes, notes_by_subject
+from ..options.analyses import ComplementOptions
 from ..options.python_function import make_function
-from ..options.studies import ComplementOptions
 from ..reporting.run_results import Results
 from ..runs.frames import groups_of, make_frame, records_of
 from ..runs.progress_bar import StepProgress
@@ -79,24 +79,26 @@ def run(options: ComplementOptions) -> Results:
     tables: list[ResultTable] = []
     labels = {LENGTH: "words", **{m.spec: metric_style(m).label for m in options.metrics}}
     with StepProgress(None) as progress:
-        studies = load_studies(options.datasets, options.metrics, options.locations, progress)
-        for study in studies:
-            scores = study.scores()
-            for dimension in study.selection.protocol.dimension:
-                names = study.selection.row_names(dimension)
+        prepared_datasets = prepare_datasets(
+            options.datasets, options.metrics, options.locations, progress
+        )
+        for prepared in prepared_datasets:
+            scores = prepared.scores()
+            for dimension in prepared.selection.protocol.dimension:
+                names = prepared.selection.row_names(dimension)
                 of_dimension: list[Record] = []
-                for row in _dimension_rows(study, scores, dimension, options):
+                for row in _dimension_rows(prepared, scores, dimension, options):
                     of_dimension.append(names | row)
                 rows += of_dimension
 
                 frame = make_frame(of_dimension, COMPLEMENT_COLUMNS)
-                title = f"{study.name}, {dimension}"
+                title = f"{prepared.name}, {dimension}"
                 tables += _tables(frame, title, labels, options.draws)
-                tables[-1] = tables[-1].with_note(copies_note(study.selection))
+                tables[-1] = tables[-1].with_note(copies_note(prepared.selection))
 
-    warn_unavailable([s.missing for s in studies])
+    warn_unavailable([s.missing for s in prepared_datasets])
     measures = "which metrics say the same, and which add something"
-    record = studies.record(
+    record = prepared_datasets.record(
         "complement", options.configuration, measures, clock, seed=options.seed, draws=options.draws
     )
     frames = {"complementarity.csv": make_frame(rows, COMPLEMENT_COLUMNS)}
@@ -104,13 +106,13 @@ def run(options: ComplementOptions) -> Results:
 
 
 def _dimension_rows(
-    study: StudiedDataset,
+    prepared: PreparedDataset,
     scores: Mapping[str, pd.Series],
     dimension: str,
     options: ComplementOptions,
 ) -> Iterator[Record]:
-    points = study.selection.points(dimension)
-    words = study.selection.items.set_index("item_id")["caption"].str.split().map(len)
+    points = prepared.selection.points(dimension)
+    words = prepared.selection.items.set_index("item_id")["caption"].str.split().map(len)
     words = words.astype(float)
     rated_ids = points["item_id"].unique()
     yield from _metric_correlations({**scores, LENGTH: words}, rated_ids)
@@ -119,12 +121,12 @@ def _dimension_rows(
     usable: dict[str, Floats] = {}
     for metric, by_item in scores.items():
         column = by_item.loc[points["item_id"]].to_numpy(dtype=np.float64)
-        reason = _why_unusable(column, points, drop=study.selection.protocol.undefined == "drop")
+        reason = _why_unusable(column, points, drop=prepared.selection.protocol.undefined == "drop")
         yield from _partial_correlations(metric, column, lengths, points, reason)
         if not reason:
             usable[metric] = column
 
-    yield from _selection_rows(study, points, usable, options)
+    yield from _selection_rows(prepared, points, usable, options)
 
 
 def _metric_correlations(scores: Mapping[str, pd.Series], item_ids: Any) -> Iterator[Record]:
@@ -191,7 +193,7 @@ def _partial_correlations(
 
 
 def _selection_rows(
-    study: StudiedDataset,
+    prepared: PreparedDataset,
     points: pd.DataFrame,
     usable: Mapping[str, Floats],
     options: ComplementOptions,
@@ -200,7 +202,7 @@ def _selection_rows(
     is_defined = np.ones(len(points), dtype=bool)
     for column in usable.values():
         is_defined &= ~np.isnan(column)
-    image, n_images = number_images(study.selection.image_of(points)[is_defined])
+    image, n_images = number_images(prepared.selection.image_of(points)[is_defined])
     ratings = points["value"].to_numpy(dtype=np.float64)[is_defined]
     common = {"n_items": int(points["item_id"][is_defined].nunique())}
 
@@ -217,7 +219,7 @@ def _selection_rows(
             yield {**common, **row, "note": f"undefined: {reason}"}
         return
 
-    left_out = [m.spec for m in study.metrics if m.spec not in usable]
+    left_out = [m.spec for m in prepared.metrics if m.spec not in usable]
     n_dropped = int((~is_defined).sum())
     without = ""
     if left_out:
@@ -231,7 +233,7 @@ def _selection_rows(
     for criterion in CRITERIA:
         rows = list(_path_rows(validation, criterion, list(usable)))
         rows += _inclusion_rows(
-            study, validation, criterion=criterion, metrics=list(usable), options=options
+            prepared, validation, criterion=criterion, metrics=list(usable), options=options
         )
         for row in rows:
             yield {**common, "criterion": criterion, **row, "note": note}
@@ -250,7 +252,7 @@ def _path_rows(validation: CrossValidation, criterion: str, metrics: list[str]) 
 
 
 def _inclusion_rows(
-    study: StudiedDataset,
+    prepared: PreparedDataset,
     validation: CrossValidation,
     criterion: str,
     metrics: list[str],
@@ -261,8 +263,8 @@ def _inclusion_rows(
     counts = np.zeros((len(metrics), len(metrics)))
     rng = np.random.default_rng(options.seed)
     for draw in range(1, options.draws + 1):
-        label = f"{study.name}: selection by {criterion}, draw {draw} of {options.draws}"
-        with study.progress.step(label):
+        label = f"{prepared.name}: selection by {criterion}, draw {draw} of {options.draws}"
+        with prepared.progress.step(label):
             weights = rng.multinomial(n_images, np.ones(n_images) / n_images).astype(np.float64)
             for step, (metric, _) in enumerate(validation.select(criterion, weights)):
                 # A metric that is selected in a step is selected within all later numbers of steps too.

@@ -10,6 +10,7 @@ import pandas as pd
 from ...datasets.reading.caption_files import read_candidates, read_references
 from ...datasets.reading.caption_ids import match_image_ids
 from ...datasets.schema import CaptionSet
+from ..evaluation.prepared_datasets import provenance
 from ..evaluation.probes.noticed import (
     PROBE_COLUMNS,
     example_table,
@@ -18,9 +19,8 @@ from ..evaluation.probes.noticed import (
     probe_tables,
 )
 from ..evaluation.probes.pairs import items_of_references, make_probe_pairs
-from ..evaluation.study import provenance
+from ..options.analyses import ProbeOptions
 from ..options.python_function import make_function
-from ..options.studies import ProbeOptions
 from ..reporting.charts.score_charts import probe_figure
 from ..reporting.run_results import Results
 from ..runs.frames import make_frame

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
-from ..evaluation.study import StudiedDataset, Studies, load_studies
+from ..evaluation.prepared_datasets import PreparedDataset, PreparedDatasets, prepare_datasets
 from ..evaluation.systems import system_ranking
 from ..evaluation.systems.preference_ranking import preference_tables, rank_by_preferences
 from ..evaluation.wording import dataset_notes, distinct_notes, list_words, order_verdict
@@ -42,14 +42,14 @@ class _DatasetRanking:
     """The results of one dataset, ranked by ratings.
 
     Attributes:
-        study: the dataset.
+        prepared: the dataset.
         people: means, intervals and tests of people's ratings.
         best_worst: columns `BEST_WORST_COLUMNS`.
         orders: columns `ORDER_COLUMNS`.
         metric_means: by metric and system, more is better.
     """
 
-    study: StudiedDataset
+    prepared: PreparedDataset
     people: system_ranking.SystemRanking
     best_worst: pd.DataFrame
     orders: pd.DataFrame
@@ -59,7 +59,9 @@ class _DatasetRanking:
     def leading_dimension(self) -> str:
         """The dimension by which tables order the systems."""
         dimensions = list(dict.fromkeys(self.people.systems["dimension"]))
-        return system_ranking.leading_dimension(dimensions, self.study.selection.caption_set.card)
+        return system_ranking.leading_dimension(
+            dimensions, self.prepared.selection.caption_set.card
+        )
 
     @property
     def systems(self) -> list[str]:
@@ -85,7 +87,7 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
     """
     clock = RunClock()
     with StepProgress(None) as progress:
-        studies = load_studies(
+        prepared_datasets = prepare_datasets(
             options.datasets,
             options.metrics,
             options.locations,
@@ -93,24 +95,27 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
             needs_ratings=options.by == "ratings",
             check=system_ranking.check_systems,
         )
-        progress.add_steps(sum(len(study.metrics) for study in studies), "scores")
+        progress.add_steps(sum(len(prepared.metrics) for prepared in prepared_datasets), "scores")
         parts: list[Results] = []
-        for study in studies:
-            is_preferred = _uses_preferences(study, options.by)
-            rank_study = _rank_by_preferences if is_preferred else _rank_by_ratings
-            parts.append(rank_study(study, options))
-            if write is not None and len(parts) < len(studies):
-                write(_join(options, studies, parts, clock))
+        for prepared in prepared_datasets:
+            is_preferred = _uses_preferences(prepared, options.by)
+            rank_prepared = _rank_by_preferences if is_preferred else _rank_by_ratings
+            parts.append(rank_prepared(prepared, options))
+            if write is not None and len(parts) < len(prepared_datasets):
+                write(_join(options, prepared_datasets, parts, clock))
 
-    warn_unavailable([study.missing for study in studies])
-    return _join(options, studies, parts, clock)
+    warn_unavailable([prepared.missing for prepared in prepared_datasets])
+    return _join(options, prepared_datasets, parts, clock)
 
 
 def _join(
-    options: RankOptions, studies: Studies, parts: Sequence[Results], clock: RunClock
+    options: RankOptions,
+    prepared_datasets: PreparedDatasets,
+    parts: Sequence[Results],
+    clock: RunClock,
 ) -> Results:
     """Return the results of the datasets that are done; run.json names the others as unfinished."""
-    unfinished = [study.name for study in studies[len(parts) :]]
+    unfinished = [prepared.name for prepared in prepared_datasets[len(parts) :]]
     names = dict.fromkeys(chain.from_iterable(part.frames for part in parts))
     frames: dict[str, pd.DataFrame] = {}
     for name in names:
@@ -119,7 +124,9 @@ def _join(
         frames[name] = pd.concat(tables, ignore_index=True)
 
     measures = "which captioning systems people prefer"
-    record = studies.record("rank", options.configuration, measures, clock, n_finished=len(parts))
+    record = prepared_datasets.record(
+        "rank", options.configuration, measures, clock, n_finished=len(parts)
+    )
     if unfinished:
         record["unfinished"] = unfinished
 
@@ -131,32 +138,32 @@ def _join(
     return Results(frames, record, printed_tables, figures)
 
 
-def _uses_preferences(study: StudiedDataset, source: str | None) -> bool:
+def _uses_preferences(prepared: PreparedDataset, source: str | None) -> bool:
     """Tell whether a dataset is ranked by preferences: where that is typed, or it has no ratings.
 
     Raises:
         InputError: where it has no preferences either.
     """
-    if source != "preferences" and study.selection.protocol.dimension:
+    if source != "preferences" and prepared.selection.protocol.dimension:
         return False
 
-    if study.selection.preferences.empty:
+    if prepared.selection.preferences.empty:
         missing_kinds = "preferences" if source else "ratings and no preferences"
-        raise InputError(f"dataset {study.name}: it has no {missing_kinds} to rank systems by")
+        raise InputError(f"dataset {prepared.name}: it has no {missing_kinds} to rank systems by")
 
     return True
 
 
-def _rank_by_preferences(study: StudiedDataset, options: RankOptions) -> Results:
+def _rank_by_preferences(prepared: PreparedDataset, options: RankOptions) -> Results:
     """Return the tables and figures of one dataset, without the record of a run."""
     statistics = options.statistics
-    progress = study.progress
+    progress = prepared.progress
     if statistics.uses_resampling:
-        progress.add_steps(count_blocks(statistics.replicates), f"{study.name}: replicates")
-    selection = study.selection
-    scores = study.scores()
+        progress.add_steps(count_blocks(statistics.replicates), f"{prepared.name}: replicates")
+    selection = prepared.selection
+    scores = prepared.scores()
     ranking = rank_by_preferences(selection, scores, statistics, options.ties, progress.advance)
-    labels = {metric.spec: metric_style(metric).label for metric in study.metrics}
+    labels = {metric.spec: metric_style(metric).label for metric in prepared.metrics}
 
     frames = {
         "systems.csv": ranking.systems,
@@ -167,12 +174,12 @@ def _rank_by_preferences(study: StudiedDataset, options: RankOptions) -> Results
         "elo.csv": ranking.elo,
     }
     tables = preference_tables(selection, ranking, labels, statistics, options.ties)
-    return Results(frames, {}, tables, win_figures(ranking.battles, study.name))
+    return Results(frames, {}, tables, win_figures(ranking.battles, prepared.name))
 
 
-def _rank_by_ratings(study: StudiedDataset, options: RankOptions) -> Results:
+def _rank_by_ratings(prepared: PreparedDataset, options: RankOptions) -> Results:
     """Return the tables of one dataset, without the record of a run."""
-    ranking = _rank_dataset(study, options)
+    ranking = _rank_dataset(prepared, options)
     frames = {
         "systems.csv": ranking.people.systems,
         "best_worst.csv": ranking.best_worst,
@@ -182,8 +189,8 @@ def _rank_by_ratings(study: StudiedDataset, options: RankOptions) -> Results:
     return Results(frames, {}, _tables(ranking, options))
 
 
-def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRanking:
-    selection = study.selection
+def _rank_dataset(prepared: PreparedDataset, options: RankOptions) -> _DatasetRanking:
+    selection = prepared.selection
     statistics = options.statistics
     if options.weights:
         totals = system_ranking.weigh_dimensions(selection, options.weights)
@@ -192,37 +199,39 @@ def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRankin
     points = {d: selection.points(d) for d in selection.protocol.dimension}
     if statistics.uses_resampling:
         n_steps = count_steps(statistics.replicates, selection.items["system"].nunique())
-        study.progress.add_steps(n_steps, f"{study.name}: systems")
-    people = system_ranking.rank_systems(selection, points, statistics, study.progress.advance)
+        prepared.progress.add_steps(n_steps, f"{prepared.name}: systems")
+    people = system_ranking.rank_systems(selection, points, statistics, prepared.progress.advance)
 
-    dimensions = _best_worst_dimensions(study, options.best_worst)
-    best_worst = system_ranking.count_best_worst(study.selection, dimensions)
+    dimensions = _best_worst_dimensions(prepared, options.best_worst)
+    best_worst = system_ranking.count_best_worst(prepared.selection, dimensions)
 
-    scored = score_dataset(study.selection, study.metrics, study.store, study.progress)
+    scored = score_dataset(prepared.selection, prepared.metrics, prepared.store, prepared.progress)
     # Means per system: any coefficient of the protocol's is of captions.
     protocol = replace(selection.protocol, level="system", coefficients=ORDER_COEFFICIENTS)
     by_system = replace(scored, selection=replace(selection, protocol=protocol))
-    measured = correlate_dataset(by_system, study.progress, compares=False, statistics=statistics)
+    measured = correlate_dataset(
+        by_system, prepared.progress, compares=False, statistics=statistics
+    )
 
     systems = selection.keys["system"]
     means = {spec: scores.groupby(systems).mean() for spec, scores in scored.oriented.items()}
     orders = measured.printed_correlations.assign(n_systems=systems.nunique())
     orders = orders[list(system_ranking.ORDER_COLUMNS)]
 
-    return _DatasetRanking(study, people, best_worst, orders, means)
+    return _DatasetRanking(prepared, people, best_worst, orders, means)
 
 
-def _best_worst_dimensions(study: StudiedDataset, named: Sequence[str]) -> list[str]:
+def _best_worst_dimensions(prepared: PreparedDataset, named: Sequence[str]) -> list[str]:
     """Return the dimensions in which a system has to be best at once.
 
     Raises:
         InputError: where the dataset lacks one that was named.
     """
-    card = study.selection.caption_set.card
-    rated = study.selection.protocol.dimension
+    card = prepared.selection.caption_set.card
+    rated = prepared.selection.protocol.dimension
     if missing := [dimension for dimension in named if dimension not in rated]:
         raise InputError(
-            f"rank.best_worst: dataset {study.name} has no dimension '{missing[0]}' under this protocol; "
+            f"rank.best_worst: dataset {prepared.name} has no dimension '{missing[0]}' under this protocol; "
             f"it has {','.join(rated)}"
         )
 
@@ -262,7 +271,7 @@ def _mean_cells(
 
 def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
     """Return the systems' mean ratings, the leading dimension first; intervals and ranks of the others are details."""
-    card = ranking.study.selection.caption_set.card
+    card = ranking.prepared.selection.caption_set.card
     leading = ranking.leading_dimension
     by_dimension = list(dict.fromkeys(ranking.people.systems["dimension"]))
     other_dimensions = [dimension for dimension in by_dimension if dimension != leading]
@@ -301,11 +310,11 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
         total = "".join(f" {'−' if w < 0 else '+'} {abs(w):g}·{d}" for d, w in terms)
         notes.append(f"{system_ranking.WEIGHTED} = {total.removeprefix(' +').lstrip()}.")
     notes += distinct_notes(ranking.people.systems)
-    selection = ranking.study.selection
+    selection = ranking.prepared.selection
     notes += dataset_notes(selection.caption_set, selection.protocol)
     n_images = selection.items["image_id"].nunique()
     return ResultTable(
-        f"{ranking.study.name}: mean ratings of {len(cells)} systems, {count_of(n_images, 'image')}",
+        f"{ranking.prepared.name}: mean ratings of {len(cells)} systems, {count_of(n_images, 'image')}",
         "system",
         columns,
         [Row(system, cells_of_system) for system, cells_of_system in cells.items()],
@@ -331,7 +340,7 @@ def _best_worst_table(ranking: _DatasetRanking) -> ResultTable:
         rows.append(Row(system, [best, worst]))
 
     dimensions = ranking.best_worst["dimensions"].iloc[0].replace("+", " and ")
-    title = f"{ranking.study.name}: how often a system's caption is the best, or the worst, of its image in {dimensions}"
+    title = f"{ranking.prepared.name}: how often a system's caption is the best, or the worst, of its image in {dimensions}"
     notes = ["A system that shares the first or the last place of an image counts as well."]
     return ResultTable(title, "system", ["best", "worst"], rows, notes=notes, is_detail=True)
 
@@ -340,7 +349,7 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
     """Return each system's place by people and by each metric, and how far a metric's order is people's."""
     systems = ranking.systems
     dimension = ranking.leading_dimension
-    card = ranking.study.selection.caption_set.card
+    card = ranking.prepared.selection.caption_set.card
     people = ranking.people.systems
     means = people[people["dimension"] == dimension].set_index("system")["value"]
     means *= -1 if dimension in card.faults else 1
@@ -350,14 +359,14 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
     orders = ranking.orders[ranking.orders["dimension"] == dimension]
     shares = orders[orders["coefficient"] == "pairwise_accuracy"].set_index("metric")["value"]
     shares_by_label: dict[str, float] = {}
-    for metric in ranking.study.metrics:
+    for metric in ranking.prepared.metrics:
         label = metric_style(metric).label
         share = float(shares[metric.spec])
         places = system_ranking.places_of(ranking.metric_means[metric.spec], systems)
         rows.append(Row(label, [*places, number_cell(share, 100, 0)]))
         shares_by_label[label] = share
 
-    title = f"{ranking.study.name}: how people and metrics order the systems"
+    title = f"{ranking.prepared.name}: how people and metrics order the systems"
     columns, verdict = [*systems, system_ranking.SAME_ORDER], order_verdict(shares_by_label)
     notes = [system_ranking.same_order_note(dimension, people["dimension"].nunique())]
     return ResultTable(title, "order by", columns, rows, notes=notes, verdict=verdict)

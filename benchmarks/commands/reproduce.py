@@ -20,7 +20,7 @@ from ..evaluation.papers.published_numbers import (
 )
 from ..evaluation.papers.published_sources import Cells
 from ..evaluation.papers.published_tables import TableRebuilder
-from ..evaluation.study import provenance
+from ..evaluation.prepared_datasets import provenance
 from ..evaluation.wording import copies_note, join_notes
 from ..options.python_function import make_function
 from ..options.reproduce import ReproduceOptions

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..evaluation.judged_pairs import FLOORS
+from ..evaluation.prepared_datasets import LeftOutDatasets, prepare_datasets
 from ..evaluation.sensitivity_analysis import (
     BAND,
     POWER,
@@ -18,10 +19,9 @@ from ..evaluation.sensitivity_analysis import (
     TEST_LEVEL,
     SensitivityAnalysis,
 )
-from ..evaluation.study import LeftOutDatasets, load_studies
 from ..evaluation.wording import copies_note, distinct_notes
+from ..options.analyses import SensitivityOptions
 from ..options.python_function import make_function
-from ..options.studies import SensitivityOptions
 from ..reporting.charts.coefficient_charts import sensitivity_figure
 from ..reporting.run_results import Results
 from ..runs.frames import groups_of, make_frame
@@ -53,7 +53,7 @@ def run(options: SensitivityOptions) -> Results:
     tables: list[ResultTable] = []
     labels = FLOORS | {m.spec: metric_style(m).label for m in options.metrics}
     with StepProgress(None) as progress:
-        studies = load_studies(
+        prepared_datasets = prepare_datasets(
             options.datasets,
             options.metrics,
             options.locations,
@@ -62,26 +62,26 @@ def run(options: SensitivityOptions) -> Results:
         )
 
         left_out_parts = LeftOutDatasets()
-        parts = list(product(studies, options.kinds))
-        for study, kind in parts:
+        parts = list(product(prepared_datasets, options.kinds))
+        for prepared, kind in parts:
             with (
-                left_out_parts.leave_out(f"{study.name}, {kind}"),
-                progress.step(f"{study.name}: {kind}"),
+                left_out_parts.leave_out(f"{prepared.name}, {kind}"),
+                progress.step(f"{prepared.name}: {kind}"),
             ):
-                of_kind = SensitivityAnalysis(study, options.seed, options.draws).rows(kind)
+                of_kind = SensitivityAnalysis(prepared, options.seed, options.draws).rows(kind)
                 rows += of_kind
                 frame = make_frame(of_kind, SENSITIVITY_COLUMNS)
-                tables += _tables(frame, kind, study.name, labels)
-                tables[-1] = tables[-1].with_note(copies_note(study.selection))
+                tables += _tables(frame, kind, prepared.name, labels)
+                tables[-1] = tables[-1].with_note(copies_note(prepared.selection))
 
         left_out_parts.check(len(parts))
-        studies.left_out.update(left_out_parts)
+        prepared_datasets.left_out.update(left_out_parts)
 
     frame = make_frame(rows, SENSITIVITY_COLUMNS)
-    warn_unavailable([s.missing for s in studies])
+    warn_unavailable([s.missing for s in prepared_datasets])
 
     measures = "how far the agreement of metrics with people moves with images, raters and choices"
-    record = studies.record(
+    record = prepared_datasets.record(
         "sensitivity",
         options.configuration,
         measures,

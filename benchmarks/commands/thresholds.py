@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.learned.rater import GOOD_SHARE, RaterMetric
-from ..evaluation.study import StudiedDataset, load_studies
+from ..evaluation.prepared_datasets import PreparedDataset, prepare_datasets
 from ..evaluation.threshold_curves import (
     calibrated_filter,
     curve_names,
@@ -18,8 +18,8 @@ from ..evaluation.threshold_curves import (
     metric_curve,
 )
 from ..evaluation.wording import copies_note, join_notes
+from ..options.analyses import ThresholdsOptions
 from ..options.python_function import make_function
-from ..options.studies import ThresholdsOptions
 from ..reporting.charts.score_charts import threshold_figure
 from ..reporting.run_results import Results
 from ..runs.frames import make_frame, records_of
@@ -72,41 +72,43 @@ def run(options: ThresholdsOptions) -> Results:
     curve_rows: list[dict[str, Any]] = []
     recall_rows: list[dict[str, Any]] = []
     with StepProgress(None) as progress:
-        studies = load_studies(options.datasets, options.metrics, options.locations, progress)
-        for study in studies:
-            scores = study.scores()
-            for name in curve_names(options.good, study.selection.protocol.dimension):
-                curves, recalls = _curves(study, scores, name, options)
+        prepared_datasets = prepare_datasets(
+            options.datasets, options.metrics, options.locations, progress
+        )
+        for prepared in prepared_datasets:
+            scores = prepared.scores()
+            for name in curve_names(options.good, prepared.selection.protocol.dimension):
+                curves, recalls = _curves(prepared, scores, name, options)
                 curve_rows += curves
                 recall_rows += recalls
 
     labels = {m.spec: metric_style(m).label for m in options.metrics}
     curves = make_frame(curve_rows, THRESHOLD_COLUMNS)
     recalls = make_frame(recall_rows, RECALL_COLUMNS)
-    warn_unavailable([s.missing for s in studies])
+    warn_unavailable([s.missing for s in prepared_datasets])
 
     measures = "how well metrics filter captions"
-    record = studies.record("thresholds", options.configuration, measures, clock)
-    tables = _tables(recalls, labels, options, studies)
+    record = prepared_datasets.record("thresholds", options.configuration, measures, clock)
+    tables = _tables(recalls, labels, options, prepared_datasets)
     figure = threshold_figure(curves, recalls, labels)
     return Results({"thresholds.csv": curves, "recall.csv": recalls}, record, tables, figure)
 
 
 def _curves(
-    study: StudiedDataset,
+    prepared: PreparedDataset,
     scores: Mapping[str, pd.Series],
     name: str,
     options: ThresholdsOptions,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the rows of `thresholds.csv` and of `recall.csv` under one of `curve_names`."""
-    selection = study.selection
+    selection = prepared.selection
     card = selection.caption_set.card
     is_good = mark_good_captions(
         selection.ratings,
         name,
         scales=card.scales,
         good=options.good,
-        dataset=study.name,
+        dataset=prepared.name,
         faults=card.faults,
     )
     calibrations = {m.spec: m.calibration for m in options.metrics if isinstance(m, RaterMetric)}
@@ -126,7 +128,7 @@ def _curves(
         if metric in calibrations and options.good != GOOD_SHARE:
             gap = f"its calibration is left out, since it is made for good={GOOD_SHARE:g}"
         elif calibration is not None:
-            curve = calibration.curve_of(study.name)
+            curve = calibration.curve_of(prepared.name)
         elif metric in calibrations:
             gap = "it has no calibration, which would name a threshold"
 
@@ -136,7 +138,7 @@ def _curves(
             if np.isnan(threshold):
                 gap = f"by its calibration no score reaches the precision {options.precision:g}"
 
-        note = join_notes(recall["note"], study.caveats.get(metric, ""), gap)
+        note = join_notes(recall["note"], prepared.caveats.get(metric, ""), gap)
         expected = calibrated_filter(column, is_good, threshold)
         recalls.append({**names, **recall, "note": note, **expected})
 
@@ -147,10 +149,10 @@ def _tables(
     recalls: pd.DataFrame,
     labels: Mapping[str, str],
     options: ThresholdsOptions,
-    studies: Sequence[StudiedDataset],
+    prepared_datasets: Sequence[PreparedDataset],
 ) -> list[ResultTable]:
     """Return a table a dataset and dimension."""
-    selections = {study.name: study.selection for study in studies}
+    selections = {prepared.name: prepared.selection for prepared in prepared_datasets}
     tables: list[ResultTable] = []
     columns = ["AUC", f"recall at precision {options.precision:g}", "threshold"]
     for (dataset, dimension), part in recalls.groupby(["dataset", "dimension"], sort=False):

@@ -25,7 +25,7 @@ from ..evaluation.measured_dataset import (
     join_correlations,
     join_scores,
 )
-from ..evaluation.study import provenance
+from ..evaluation.prepared_datasets import provenance
 from ..evaluation.training import rater_training
 from ..evaluation.training.training_designs import (
     TrainingCorpus,

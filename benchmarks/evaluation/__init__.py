@@ -1,1 +1,1 @@
-"""Scores meet ratings: measured datasets, their tables and wording, and the numbers of papers and studies."""
+"""Scores meet ratings: measured datasets, their tables and wording, and the numbers of papers."""

@@ -1,6 +1,6 @@
 """A dataset as a protocol selects it: its items, and what people said of them.
 
-`EvaluationSet.select` is where every command that correlates begins; `measured_dataset` and `study` build on it.
+`EvaluationSet.select` is where every command that correlates begins; `measured_dataset` and `prepared_datasets` build on it.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from ..statistics.remarks import Undefined, remark
 from .evaluation_set import QUOTED_COEFFICIENTS, EvaluationSet
 from .judged_pairs import count_words
 from .length_bands import LengthBand, compute_band_accuracies, cut_bands
-from .study import StudiedDataset
+from .prepared_datasets import PreparedDataset
 from .wording import join_notes
 
 SENSITIVITY_COLUMNS = (
@@ -76,12 +76,12 @@ class SensitivityAnalysis:
     """The variations of one dataset.
 
     Attributes:
-        study: the dataset and its metrics.
+        prepared: the dataset and its metrics.
         seed: of all draws.
         n_draws: the number of draws of every kind; None for `DRAWS`.
     """
 
-    study: StudiedDataset
+    prepared: PreparedDataset
     seed: int
     n_draws: int | None
 
@@ -104,12 +104,12 @@ class SensitivityAnalysis:
 
     @property
     def selection(self) -> EvaluationSet:
-        """The study's items."""
-        return self.study.selection
+        """The dataset's items."""
+        return self.prepared.selection
 
     def images(self) -> Iterator[Row]:
         """Yield curves over the number of images, drawn with replacement."""
-        scores = self.study.scores()
+        scores = self.prepared.scores()
         for dimension in self.selection.protocol.dimension:
             points = self.selection.points(dimension)
             for size in self._sizes(points, "images"):
@@ -118,13 +118,13 @@ class SensitivityAnalysis:
                 for metric, table in drawn.items():
                     reason = self.selection.data_points(scores[metric], points).reason
                     phrase = reason.phrase if reason else ""
-                    for coefficient, values in zip(self.study.coefficients, table, strict=True):
+                    for coefficient, values in zip(self.prepared.coefficients, table, strict=True):
                         names = self._names("images", dimension, metric, coefficient, size)
                         yield names | _curve_point(values, phrase)
 
     def raters(self) -> Iterator[Row]:
         """Yield curves over the number of ratings an item, drawn anew each time."""
-        scores = self.study.scores()
+        scores = self.prepared.scores()
         rng = np.random.default_rng(self.seed)
         for dimension in self.selection.protocol.dimension:
             of_all = self.selection.ratings
@@ -155,7 +155,7 @@ class SensitivityAnalysis:
 
     def references(self) -> Iterator[Row]:
         """Yield curves over the number of references, drawn anew and scored again each time."""
-        metrics = [m for m in self.study.metrics if "references" in m.needs]
+        metrics = [m for m in self.prepared.metrics if "references" in m.needs]
         if not metrics:
             message = "kind=references: none of the metrics uses references"
             raise self.selection.lacking(Lack.VARIATION, message)
@@ -175,7 +175,7 @@ class SensitivityAnalysis:
             for _ in self._draws("references", size, max_count, is_whole=size == max_count):
                 items = draw_references(self.selection.items, size, rng)
                 selection = self.selection.with_items(items)
-                scores = self.study.scores(selection, metrics)
+                scores = self.prepared.scores(selection, metrics)
                 for dimension in self.selection.protocol.dimension:
                     points = selection.points(dimension)
                     self._add_draw(drawn, selection, scores, points, dimension)
@@ -189,7 +189,7 @@ class SensitivityAnalysis:
         is (z of the test + z of the power) times it. The power of the observed difference is the
         share of resampled datasets in which it would be significant.
         """
-        scores = self.study.scores()
+        scores = self.prepared.scores()
         if len(scores) < 2:
             message = "kind=power compares metrics; name two at least"
             raise self.selection.lacking(Lack.METRICS, message)
@@ -199,7 +199,7 @@ class SensitivityAnalysis:
         detectable = significant + float(stats.norm.ppf(POWER))
 
         protocol = self.selection.protocol
-        coefficients = self.study.coefficients
+        coefficients = self.prepared.coefficients
         for dimension in protocol.dimension:
             points = self.selection.points(dimension)
             rated = {m: self.selection.data_points(s, points) for m, s in scores.items()}
@@ -239,7 +239,7 @@ class SensitivityAnalysis:
         Raises:
             InputError: where all captions are equally long.
         """
-        scores = self.study.scores() if self.study.metrics else {}
+        scores = self.prepared.scores() if self.prepared.metrics else {}
         items = self.selection.items
         if self.selection.uses_preferences and not self.selection.preferences.empty:
             yield from self._pair_bands(scores)
@@ -248,7 +248,7 @@ class SensitivityAnalysis:
         for dimension in self.selection.protocol.dimension:
             points = self.selection.points(dimension)
             words = n_words.loc[points["item_id"]].to_numpy()
-            for band in cut_bands(words, self.study.name):
+            for band in cut_bands(words, self.prepared.name):
                 part = points[band.is_in]
                 yield from self._length_band(scores, part, dimension, band)
 
@@ -286,7 +286,7 @@ class SensitivityAnalysis:
 
         for metric, table in drawn.items():
             rated = self.selection.data_points(scores[metric], points)
-            for coefficient, values in zip(self.study.coefficients, table, strict=True):
+            for coefficient, values in zip(self.prepared.coefficients, table, strict=True):
                 correlation = rated.correlate(self.selection.protocol, coefficient)
                 reason = rated.reason.phrase if rated.reason else correlation.explanation
                 names = self._names("length", dimension, metric, coefficient, band.longest)
@@ -356,11 +356,11 @@ class SensitivityAnalysis:
     ) -> Iterator[Row]:
         """Yield each metric's value and rank under one protocol, coefficient by coefficient."""
         points = selection.points(dimension)
-        scores = self.study.scores(selection)
+        scores = self.prepared.scores(selection)
         protocol = selection.protocol
         rated = {m: selection.data_points(s, points) for m, s in scores.items()}
 
-        for coefficient in dict.fromkeys((*QUOTED_COEFFICIENTS, *self.study.coefficients)):
+        for coefficient in dict.fromkeys((*QUOTED_COEFFICIENTS, *self.prepared.coefficients)):
             values = {m: r.correlate(protocol, coefficient).value for m, r in rated.items()}
             # The greatest value has rank 1, and an undefined one none.
             ranks = stats.rankdata([-v for v in values.values()], "min", nan_policy="omit")
@@ -407,7 +407,7 @@ class SensitivityAnalysis:
         blocks = [weights[:, i : i + BLOCK] for i in range(0, n_draws, BLOCK)]
 
         level = self.selection.protocol.level
-        coefficients = self.study.coefficients
+        coefficients = self.prepared.coefficients
         drawn: dict[str, Floats] = {}
         for metric, by_item in scores.items():
             rated = self.selection.data_points(by_item, points)
@@ -426,8 +426,8 @@ class SensitivityAnalysis:
         """Count the draws of a size on the progress bar; one where nothing is left to chance."""
         n_draws = 1 if is_whole else self.n_draws or DRAWS[kind]
         for draw in range(1, n_draws + 1):
-            step = f"{self.study.name}: {size} of {max_size} {kind}, draw {draw} of {n_draws}"
-            with self.study.progress.step(step):
+            step = f"{self.prepared.name}: {size} of {max_size} {kind}, draw {draw} of {n_draws}"
+            with self.prepared.progress.step(step):
                 yield
 
     def _add_draw(
@@ -441,7 +441,7 @@ class SensitivityAnalysis:
         """Append one draw of every coefficient."""
         for metric, by_item in scores.items():
             rated = selection.data_points(by_item, points)
-            for coefficient in self.study.coefficients:
+            for coefficient in self.prepared.coefficients:
                 correlation = rated.correlate(selection.protocol, coefficient)
                 drawn.setdefault((dimension, metric, coefficient), []).append(correlation)
 

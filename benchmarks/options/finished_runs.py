@@ -13,8 +13,8 @@ from ...datasets.errors import InputError, unknown
 from ..reporting.tables.table_choices import TableChoices
 from ..runs.output_folder import find_run
 from . import shared
+from .analyses import CurveOptions
 from .declaration import Options, dataclass_part, option, part
-from .studies import CurveOptions
 
 #: The formats of `captau table`, and how it prints intervals.
 STYLES = ("markdown", "latex", "html", "csv", "json")

@@ -26,7 +26,7 @@ from .caption_browser import Embedded, embed
 from .charts import figure_files as figures
 from .charts.figure_files import short_cell
 from .charts.run_charts import make_charts
-from .overview import Overview, ScoreOverview
+from .part_tables import CoefficientTable, ScoreTable
 from .run_parts import RunDataset, ScoredCaptions, run_parts
 
 _PACKAGE = "captau.benchmarks.reporting"
@@ -278,15 +278,15 @@ def _part_data(
             drawn_charts.append({"id": name, "title": title, "table": table, "svg": Markup(svg)})
         groups.append({"kind": kind, "title": heading, "charts": drawn_charts, "reason": reason})
         progress.advance()
-    overview = Overview(part) if isinstance(part, RunDataset) else ScoreOverview(part)
+    part_table = CoefficientTable(part) if isinstance(part, RunDataset) else ScoreTable(part)
     data = part.run.run.get("data", {}).get(part.dataset)
     return {
         "id": identity,
         "title": part.title,
         "synthetic": isinstance(data, dict) and data.get("synthetic", False),
-        "verdict": overview.verdict(),
-        "lead": overview.lead(),
-        "overview": overview.table(),
+        "verdict": part_table.verdict(),
+        "lead": part_table.lead(),
+        "overview": part_table.table(),
         "groups": groups,
     }
 

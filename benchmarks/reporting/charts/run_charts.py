@@ -11,7 +11,7 @@ from ...evaluation.overview import DatasetsOverview
 from ...evaluation.threshold_curves import Conjunction
 from ...runs.finished_run import FinishedRun, read_run
 from ...runs.progress_bar import StepProgress
-from ..overview import Overview
+from ..part_tables import CoefficientTable
 from ..run_parts import CHART_TITLES, RunDataset, RunPart, ScoredCaptions, run_parts
 from . import figure_files
 from .coefficient_charts import (
@@ -90,7 +90,7 @@ def _of_headline(part: RunPart, charts: Sequence[Chart]) -> list[Chart]:
     """Return the charts of a dataset's headline among those of coefficients; all of any other kind."""
     if not isinstance(part, RunDataset):
         return list(charts)
-    headline = figure_files.slug(*part.file_words, *Overview(part).leading_column)
+    headline = figure_files.slug(*part.file_words, *CoefficientTable(part).leading_column)
     of_coefficients = ("forest", "significance")
     return [c for c in charts if c.kind not in of_coefficients or c.name == f"{c.kind}_{headline}"]
 

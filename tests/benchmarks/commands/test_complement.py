@@ -9,7 +9,7 @@ from captau.benchmarks.commands.complement import (
     COMPLEMENT_COLUMNS,
     run,
 )
-from captau.benchmarks.options.studies import ComplementOptions
+from captau.benchmarks.options.analyses import ComplementOptions
 from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.scoring.score_store import Locations

@@ -332,13 +332,13 @@ def test_of_a_fault_the_system_with_the_least_is_the_first():
         }
     )
     card = SimpleNamespace(faults=("harm",))
-    study = SimpleNamespace(
+    prepared = SimpleNamespace(
         name="d",
         metrics=[captau.metric("bleu_1")],
         selection=SimpleNamespace(caption_set=SimpleNamespace(card=card)),
     )
     ranking = SimpleNamespace(
-        study=study,
+        prepared=prepared,
         systems=["A", "C", "B"],
         leading_dimension="harm",
         people=SimpleNamespace(systems=people),

@@ -15,7 +15,7 @@ import captau
 from captau.benchmarks.commands import sensitivity
 from captau.benchmarks.commands.sensitivity import run
 from captau.benchmarks.evaluation.sensitivity_analysis import SENSITIVITY_COLUMNS, find_duplicates
-from captau.benchmarks.options.studies import SensitivityOptions
+from captau.benchmarks.options.analyses import SensitivityOptions
 from captau.benchmarks.reporting.charts import figure_files as figures
 from captau.benchmarks.reporting.charts.coefficient_charts import sensitivity_figure
 from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol

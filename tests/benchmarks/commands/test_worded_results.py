@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.commands import probe, thresholds, train
+from captau.benchmarks.options.analyses import ProbeOptions
 from captau.benchmarks.options.score import NamedFile
-from captau.benchmarks.options.studies import ProbeOptions
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.metrics.base import Unavailability

@@ -14,13 +14,13 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
+from captau.benchmarks.evaluation.prepared_datasets import PreparedDataset
 from captau.benchmarks.evaluation.sensitivity_analysis import (
     SensitivityAnalysis,
     _curve_point,
     draw_references,
     find_duplicates,
 )
-from captau.benchmarks.evaluation.study import StudiedDataset
 from captau.benchmarks.runs.tables import count_of
 from captau.benchmarks.scoring.protocol import CHOICES, Protocol
 from captau.datasets.preferences import make_preferences
@@ -89,14 +89,14 @@ def analysis(
     protocol = Protocol.resolve("made", {"dimension": "x"}, {"ratings": "mean"})
     selection = EvaluationSet.select(CaptionSet(items, ratings=frame, card=about), protocol)
     by_item = {m: pd.Series(v, index=items["item_id"]) for m, v in scores.items()}
-    study = SimpleNamespace(
+    prepared = SimpleNamespace(
         selection=selection,
         name="made",
         metrics=list(scores),
         coefficients=["pearson"],
         scores=lambda *_: by_item,
     )
-    return SensitivityAnalysis(cast(StudiedDataset, study), 3, n_draws)
+    return SensitivityAnalysis(cast(PreparedDataset, prepared), 3, n_draws)
 
 
 SCORES = {"m": [1.0, 2.0, 4.0, 3.0], "n": [2.0, 1.0, 1.5, 4.0]}
@@ -122,7 +122,7 @@ def test_the_least_difference_is_z_of_test_and_power_times_the_error() -> None:
     ]
     points = made.selection.points("x")
     m, n = (np.corrcoef(SCORES[name], [1, 2, 3, 4])[0, 1] for name in "mn")
-    drawn = made._resample(made.study.scores(), points, 8)
+    drawn = made._resample(made.prepared.scores(), points, 8)
     differences = drawn["m"][0] - drawn["n"][0]
     row = rows[2]
     assert row["difference"] == pytest.approx(m - n)
@@ -193,8 +193,8 @@ class Steps:
 
 def with_steps(made: SensitivityAnalysis, **changes: Any) -> tuple[SensitivityAnalysis, Steps]:
     steps = Steps()
-    study = SimpleNamespace(**{**vars(made.study), "progress": steps, **changes})
-    return replace(made, study=cast(StudiedDataset, study)), steps
+    prepared = SimpleNamespace(**{**vars(made.prepared), "progress": steps, **changes})
+    return replace(made, prepared=cast(PreparedDataset, prepared)), steps
 
 
 def test_a_curve_over_raters_is_of_the_items_that_have_them_all() -> None:
@@ -310,8 +310,8 @@ def test_a_band_of_one_image_has_no_interval() -> None:
     selection = EvaluationSet.select(CaptionSet(items, ratings=ratings, card=about), protocol)
     made = analysis({"m": [0.0, 1.0]}, RATINGS[:2], 16)
     scores = {"m": pd.Series([1.0, 2.0, 4.0, 3.0], index=items["item_id"])}
-    study = {**vars(made.study), "selection": selection, "scores": lambda *_: scores}
-    made = replace(made, study=cast(StudiedDataset, SimpleNamespace(**study)))
+    prepared = {**vars(made.prepared), "selection": selection, "scores": lambda *_: scores}
+    made = replace(made, prepared=cast(PreparedDataset, SimpleNamespace(**prepared)))
     rows = made.rows("length")
     assert [row["value"] for row in rows] == pytest.approx([1.0, -1.0])
     assert [(math.isnan(row["low"]), math.isnan(row["high"])) for row in rows] == [(True, True)] * 2
@@ -342,10 +342,10 @@ def made_of(
         }
         return {name: pd.Series(v, index=table["item_id"]) for name, v in counts.items()}
 
-    study = SimpleNamespace(
+    prepared = SimpleNamespace(
         selection=selection, name="made", metrics=["words"], coefficients=["tau_c"], scores=score
     )
-    return SensitivityAnalysis(cast(StudiedDataset, study), 3, 5)
+    return SensitivityAnalysis(cast(PreparedDataset, prepared), 3, 5)
 
 
 TEXTS = ["a dog", "a dog runs", "u v w x", "A dog!", "q", "u v w x y"]
@@ -444,10 +444,10 @@ def test_bands_of_pairs_have_the_accuracies_of_their_answers() -> None:
     protocol = Protocol.resolve("made", {}, {"coefficients": ["accuracy"]})
     selection = EvaluationSet.select(captions, protocol)
     scores = {"m": pd.Series([float(n) for n in lengths], index=ids)}
-    study = SimpleNamespace(
+    prepared = SimpleNamespace(
         selection=selection, name="made", metrics=["m"], coefficients=[], scores=lambda *_: scores
     )
-    made = SensitivityAnalysis(cast(StudiedDataset, study), 3, 8)
+    made = SensitivityAnalysis(cast(PreparedDataset, prepared), 3, 8)
     found = made.rows("length")
     assert [(r["other"], r["size"], r["metric"], r["value"]) for r in found] == [
         (f"{n} words apart", n, metric, value)

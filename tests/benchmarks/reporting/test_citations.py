@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import captau
-from captau.benchmarks.evaluation.study import provenance
+from captau.benchmarks.evaluation.prepared_datasets import provenance
 from captau.benchmarks.evaluation.wording import shorten_revision
 from captau.benchmarks.reporting.citations import Bibliography, cite, entries
 from captau.benchmarks.scoring.catalog import (

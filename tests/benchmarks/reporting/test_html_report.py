@@ -24,7 +24,7 @@ import captau
 from captau.benchmarks.reporting.caption_browser import STEPS, UNDEFINED, percentiles, script_json
 from captau.benchmarks.reporting.charts import figure_files as figures
 from captau.benchmarks.reporting.html_report import _page_of, build
-from captau.benchmarks.reporting.overview import Overview
+from captau.benchmarks.reporting.part_tables import CoefficientTable
 from captau.benchmarks.reporting.run_parts import run_datasets
 from captau.benchmarks.runs.finished_run import read_run
 from tests.benchmarks.reporting.made_runs import ROWS, made_run, rewrite
@@ -238,15 +238,15 @@ def test_the_verdict_says_whether_the_lead_is_significant(tmp_path):
     """By hand from `made_runs.ROWS`: METEOR and CIDEr share rank 1 for τ_c."""
     (part,) = run_datasets(read_run(made_run(tmp_path / "run", ROWS[:8])))
     assert (
-        Overview(part)
+        CoefficientTable(part)
         .verdict()
         .endswith("third of five, level with METEOR and CIDEr, 1.3 below the best.")
     )
     rows = [(*ROWS[0][:4], 0.3, 0.2, 0.4, 1, ""), (*ROWS[1][:4], 0.1, 0.0, 0.2, 2, "")]
     (part,) = run_datasets(read_run(made_run(tmp_path / "clear", rows)))
-    assert Overview(part).verdict().endswith("(τ_c 30.0), significantly ahead of METEOR.")
+    assert CoefficientTable(part).verdict().endswith("(τ_c 30.0), significantly ahead of METEOR.")
     (part,) = run_datasets(read_run(made_run(tmp_path / "alone", rows[1:])))
-    assert Overview(part).verdict().startswith("No metric agrees with people beyond chance")
+    assert CoefficientTable(part).verdict().startswith("No metric agrees with people beyond chance")
 
 
 def test_run_details(demo):

@@ -16,7 +16,7 @@ from captau.benchmarks.evaluation.people.held_out_captions import (
     random_group_interval,
     score_held_out_captions,
 )
-from captau.benchmarks.options.studies import AgreeOptions
+from captau.benchmarks.options.analyses import AgreeOptions
 from captau.benchmarks.runs.results import AGREEMENT_COLUMNS
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.score_store import Locations, ScoreStore

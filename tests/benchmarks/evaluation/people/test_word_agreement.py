@@ -23,7 +23,7 @@ from captau.benchmarks.evaluation.people.word_agreement import (
     precision_at_human_recall,
 )
 from captau.benchmarks.evaluation.people.word_measures import WORD_COLUMNS
-from captau.benchmarks.options.studies import AgreeOptions
+from captau.benchmarks.options.analyses import AgreeOptions
 from captau.benchmarks.scoring.score_store import Locations
 from tests.conftest import AWKWARD, run_captau, says
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.evaluation.pair_tests import Standing
-from captau.benchmarks.reporting.overview import Overview, ScoreOverview, _notes
+from captau.benchmarks.reporting.part_tables import CoefficientTable, ScoreTable, _notes
 from captau.benchmarks.runs.finished_run import FinishedRun
 from captau.benchmarks.runs.tables import MISSING, Cell, ResultTable, number_cell
 from captau.benchmarks.scoring.catalog import usual_protocol
@@ -80,7 +80,7 @@ def part_of(rows: list[Any], names: str = "amu", **record: Any) -> Any:
 
 
 def test_coefficients_stand_beside_their_intervals_and_ranks() -> None:
-    table = Overview(part_of(ROWS)).table()
+    table = CoefficientTable(part_of(ROWS)).table()
     assert table.title == "Coefficients ×100, the best of each in bold"
     assert table.corner == "metric"
     heads = ["τ_c", "interval", "rank", "τ_b", "fit acc. %", "mean acc. %", "interval", "kind"]
@@ -97,16 +97,16 @@ def test_coefficients_stand_beside_their_intervals_and_ranks() -> None:
         "U, p tau_c: note.",
         "Ranks: metrics that share a rank do not differ significantly.",
     ]
-    undefined = Overview(part_of(ROWS[2:3], "u")).table()
+    undefined = CoefficientTable(part_of(ROWS[2:3], "u")).table()
     assert lines_of(undefined) == [("U", [MISSING, "learned"])]
     assert best_of(undefined) == set()
 
 
 def test_dimensions_are_named_where_there_are_several() -> None:
-    one = Overview(part_of(ROWS))
+    one = CoefficientTable(part_of(ROWS))
     assert not one.has_several_dimensions
     assert one.columns == [("p", "tau_c"), ("p", "tau_b"), ("fit", "accuracy"), ("mean", "accuracy")]  # fmt: skip
-    two = Overview(part_of([*ROWS, ("q", "tau_c", "a", 0.5, NAN, NAN)]))
+    two = CoefficientTable(part_of([*ROWS, ("q", "tau_c", "a", 0.5, NAN, NAN)]))
     assert two.has_several_dimensions
     assert [two.head(column) for column in (("p", "tau_c"), ("q", "tau_c"))] == ["p τ_c", "q τ_c"]
     assert one.head(("p", "tau_c")) == "τ_c"
@@ -119,32 +119,32 @@ def test_dimensions_are_named_where_there_are_several() -> None:
 def test_the_leading_column_is_the_headline() -> None:
     rows = [*ROWS, ("q", "tau_c", "a", 0.5, NAN, NAN), ("q", "tau_c", "m", 0.1, NAN, NAN)]
     named = part_of(rows, data={"d": {"headline": "q"}}, protocol={"coefficients": ["tau_c"]})
-    assert Overview(named).leading_column == ("q", "tau_c")
-    assert Overview(named).names == ["a", "m", "u", "ceiling_oracle"]
+    assert CoefficientTable(named).leading_column == ("q", "tau_c")
+    assert CoefficientTable(named).names == ["a", "m", "u", "ceiling_oracle"]
     pairs = part_of(ROWS, protocol={"coefficients": ["accuracy"]})
-    assert Overview(pairs).leading_column == ("mean", "accuracy")
-    assert Overview(part_of(ROWS)).ranks == {("m", "p", "tau_c"): 1, ("a", "p", "tau_c"): 2}
+    assert CoefficientTable(pairs).leading_column == ("mean", "accuracy")
+    assert CoefficientTable(part_of(ROWS)).ranks == {("m", "p", "tau_c"): 1, ("a", "p", "tau_c"): 2}
 
 
 def test_the_verdict_names_the_dimension_where_it_has_to() -> None:
-    own = Overview(part_of(ROWS)).verdict()
+    own = CoefficientTable(part_of(ROWS)).verdict()
     assert own == "M is first of two, 20.0 above A, significantly ahead of A."
     rows = [row for row in ROWS if row[2] != "m"]
     # The oracle is no person.
-    assert Overview(part_of(rows)).verdict() == "A reaches τ_c 20.0."
+    assert CoefficientTable(part_of(rows)).verdict() == "A reaches τ_c 20.0."
     person = ("p", "tau_c", "ceiling_one_vs_one", 0.45, 0.4, 0.5)
-    one = Overview(part_of([*rows, person])).verdict()
+    one = CoefficientTable(part_of([*rows, person])).verdict()
     assert one == "A reaches τ_c 20.0; one person reaches 45.0 against another."
-    few = Overview(part_of(ROWS, n_systems=5))
+    few = CoefficientTable(part_of(ROWS, n_systems=5))
     assert few.verdict() == (
         "M is first of two, 20.0 above A; too few systems (5) to tell whether its lead is more than chance."
     )
     assert few.table().notes[-1] == (
         "The tests draw or swap images of these 5 systems; ranks and intervals say nothing of other systems."
     )
-    two = Overview(part_of([*rows, ("q", "tau_c", "a", 0.5, NAN, NAN)])).verdict()
+    two = CoefficientTable(part_of([*rows, ("q", "tau_c", "a", 0.5, NAN, NAN)])).verdict()
     assert two.startswith("A reaches p τ_c 20.0.")
-    pairs = Overview(part_of(ROWS[7:8])).verdict()
+    pairs = CoefficientTable(part_of(ROWS[7:8])).verdict()
     assert pairs.startswith("A reaches mean acc. 80.0")
 
 
@@ -154,12 +154,12 @@ def test_the_verdict_says_where_no_metric_finds_more_than_chance_does() -> None:
     protocol = {"coefficients": ["average_precision"], "ratings": "per_rating", "level": "pooled"}
     part = part_of(rows, "a", protocol=protocol)
     part.ratings = pd.DataFrame({"dimension": ["p"] * 4 + ["q"], "value": [0, 1, 0, 0, 1]})
-    assert Overview(part).verdict() == (
+    assert CoefficientTable(part).verdict() == (
         "No metric agrees with people beyond chance; the best is A (AP 30.0, interval 20.0 to 40.0; chance reaches 25.0)."
     )
     # Means over images have no chance in common.
     part.run.run["protocol"] |= {"level": "by_image"}
-    assert Overview(part).verdict() == "A reaches AP 30.0."
+    assert CoefficientTable(part).verdict() == "A reaches AP 30.0."
 
 
 PROTOCOL = vars(Protocol.resolve("thumb", usual_protocol("thumb"), {}))
@@ -167,12 +167,14 @@ PROTOCOL = vars(Protocol.resolve("thumb", usual_protocol("thumb"), {}))
 
 def test_the_lead_counts_captions_and_judgements() -> None:
     sizes = "1,234 captions, 5,678"
-    assert Overview(part_of(ROWS)).lead() == f"{sizes} ratings; protocol usual."
-    assert Overview(part_of(ROWS[6:])).lead() == f"{sizes} preference pairs; protocol usual."
-    said = Overview(part_of(ROWS, protocols={"d": PROTOCOL})).lead()
+    assert CoefficientTable(part_of(ROWS)).lead() == f"{sizes} ratings; protocol usual."
+    assert (
+        CoefficientTable(part_of(ROWS[6:])).lead() == f"{sizes} preference pairs; protocol usual."
+    )
+    said = CoefficientTable(part_of(ROWS, protocols={"d": PROTOCOL})).lead()
     assert said.startswith(f"{sizes} ratings; protocol usual: ratings mean")
     odd = part_of(ROWS, protocols={"d": PROTOCOL | {"colour": "red"}})
-    assert Overview(odd).lead() == f"{sizes} ratings; protocol usual."
+    assert CoefficientTable(odd).lead() == f"{sizes} ratings; protocol usual."
 
 
 def test_notes_tell_of_metrics_that_are_missing_once() -> None:
@@ -222,19 +224,19 @@ def systems(*names: str, **changes: Any) -> Any:
 
 def test_systems_are_columns_and_the_best_of_a_row_are_bold() -> None:
     """By m x and y share rank 1; by n, which was not tested, z alone is the best."""
-    table = ScoreOverview(systems("y", "x", "z", record={"notes": ["more"]})).table()
+    table = ScoreTable(systems("y", "x", "z", record={"notes": ["more"]})).table()
     assert (table.title, table.corner) == ("Scores of all captions together", "metric")
     assert table.heads == ["y", "x", "z", "agreement with people"]
     cells = ["0.25", "0.50 ± 0.15", "0.10 ± 0.05"]
     assert lines_of(table) == [("M", [*cells, "τ_c 10.0 on d"]), ("N", [*cells, MISSING])]
     assert best_of(table) == {(0, 0), (0, 1), (1, 2)}
     assert table.notes == ["Bold: the best system of a row.", "more"]
-    tested = ScoreOverview(systems("x", "y", differences=[1])).table()
+    tested = ScoreTable(systems("x", "y", differences=[1])).table()
     assert tested.notes == [
         "Bold: the best system of a row and those that share its rank: they do not differ significantly (paired "
         "bootstrap over images, level 10 %, Holm)."
     ]
-    alone = ScoreOverview(systems("x", agreement={"m": "", "n": ""})).table()
+    alone = ScoreTable(systems("x", agreement={"m": "", "n": ""})).table()
     assert (alone.heads, alone.notes, best_of(alone)) == (["x"], [], set())
 
 
@@ -247,4 +249,4 @@ def test_systems_are_columns_and_the_best_of_a_row_are_bold() -> None:
     ],
 )
 def test_the_lead_counts_systems(names: str, several: bool, text: str) -> None:
-    assert ScoreOverview(systems(*names, has_several_references=several)).lead() == text
+    assert ScoreTable(systems(*names, has_several_references=several)).lead() == text

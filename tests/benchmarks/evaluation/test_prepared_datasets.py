@@ -1,4 +1,4 @@
-"""Datasets that a command studies, those that are left out, and what a run rests on."""
+"""Datasets of a command, those that are left out, and what a run rests on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
-from captau.benchmarks.evaluation.study import LeftOutDatasets, load_studies, provenance
+from captau.benchmarks.evaluation.prepared_datasets import (
+    LeftOutDatasets,
+    prepare_datasets,
+    provenance,
+)
 from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.benchmarks.runs.results import RunClock, describe_environment
 from captau.benchmarks.scoring.protocol import Protocol
@@ -55,7 +59,7 @@ RATED = "image,caption,value,references\n1,a b,1,a b\n1,c,2,c\n2,d,3,d\n"
 COMPARED = "image,caption_a,caption_b,winner,references\n1,a b,c,a,a b\n2,d,e f,b,d\n"
 
 
-def study(folder: Path, table: str, *metrics: str, options: Any = None, **changes: Any) -> Any:
+def prepare(folder: Path, table: str, *metrics: str, options: Any = None, **changes: Any) -> Any:
     path = folder / "file.csv"
     path.write_text(table, encoding="utf-8")
     locations = Locations(
@@ -65,20 +69,20 @@ def study(folder: Path, table: str, *metrics: str, options: Any = None, **change
     )
     protocol = Protocol.resolve("file", {}, changes)
     chosen = [metric(name) for name in metrics]
-    return load_studies(
+    return prepare_datasets(
         {"file": protocol}, chosen, locations, StepProgress(None), **(options or {})
     )
 
 
 def test_a_study_has_the_metrics_that_can_be_computed_and_their_scores(tmp_path: Path) -> None:
-    studies = study(
+    prepared = prepare(
         tmp_path, RATED, "bleu_1", "clipscore", "rouge_l", coefficients=["tau_b", "pearson"]
     )
-    (one,) = studies
+    (one,) = prepared
     assert one.name == "file"
     assert [m.spec for m in one.metrics] == ["bleu_1", "rouge_l"]
     assert [m.spec for m in one.missing] == ["clipscore"]
-    assert (one.coefficients, dict(one.caveats), dict(studies.left_out)) == (
+    assert (one.coefficients, dict(one.caveats), dict(prepared.left_out)) == (
         ["tau_b", "pearson"],
         {},
         {},
@@ -90,7 +94,7 @@ def test_a_study_has_the_metrics_that_can_be_computed_and_their_scores(tmp_path:
     assert list(one.scores(metrics=one.metrics[:1])) == ["bleu_1"]
     fewer = one.selection.with_items(one.selection.items[:1])
     assert [len(s) for s in one.scores(fewer).values()] == [1, 1]
-    record = studies.record("probe", {"a": 1}, "measures it", RunClock(), seed=3, draws=None)
+    record = prepared.record("probe", {"a": 1}, "measures it", RunClock(), seed=3, draws=None)
     assert (record["command"], record["config"], record["measures"]) == (
         "probe",
         {"a": 1},
@@ -104,27 +108,27 @@ def test_a_study_has_the_metrics_that_can_be_computed_and_their_scores(tmp_path:
     assert record["left_out"] == {}
     assert list(record["signatures"]) == ["bleu_1", "rouge_l"]
     assert list(record["data"]) == ["file"]
-    none = studies.record("probe", {}, "", RunClock(), n_finished=0)
+    none = prepared.record("probe", {}, "", RunClock(), n_finished=0)
     assert (none["signatures"], none["data"], none["marks"]) == ({}, {}, {})
 
 
 def test_what_a_study_needs_is_asked_for(tmp_path: Path) -> None:
     with says("dataset file: it has preferences and no ratings to correlate with"):
-        study(tmp_path, COMPARED, "bleu_1")
-    (one,) = study(tmp_path, COMPARED, "bleu_1", options={"needs_ratings": False})
+        prepare(tmp_path, COMPARED, "bleu_1")
+    (one,) = prepare(tmp_path, COMPARED, "bleu_1", options={"needs_ratings": False})
     assert [m.spec for m in one.metrics] == ["bleu_1"]
     with says("dataset file: protocol.coefficients names none of ratings; add one, such as tau_c"):
-        study(tmp_path, RATED, "bleu_1", coefficients=["accuracy"])
+        prepare(tmp_path, RATED, "bleu_1", coefficients=["accuracy"])
     with says("needs images"):
-        study(tmp_path, RATED, "clipscore")
-    (none,) = study(tmp_path, RATED, "clipscore", options={"needs_ratings": False})
+        prepare(tmp_path, RATED, "clipscore")
+    (none,) = prepare(tmp_path, RATED, "clipscore", options={"needs_ratings": False})
     assert none.metrics == []
 
     def refuse(selection: EvaluationSet) -> None:
         raise LackingError(Lack.SYSTEM, f"{selection.name} is refused")
 
     with says("file is refused"):
-        study(tmp_path, RATED, "bleu_1", options={"check": refuse})
+        prepare(tmp_path, RATED, "bleu_1", options={"check": refuse})
 
 
 def test_a_run_says_what_its_numbers_rest_on() -> None:

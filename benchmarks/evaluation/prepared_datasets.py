@@ -1,6 +1,6 @@
-"""A dataset that a command studies, and the data, metrics and versions that a run rests on, for its `run.json`.
+"""The datasets of a command, with what can be computed on each, and the data, metrics and versions that a run rests on.
 
-`captau sensitivity`, `complement`, `thresholds` and `rank` begin with `load_studies`.
+`captau sensitivity`, `complement`, `thresholds` and `rank` begin with `prepare_datasets`.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def _describe_sources(root: Path, card: Card) -> list[tuple[str, dict[str, str]]
 
 
 @dataclass(frozen=True)
-class StudiedDataset:
-    """A dataset, and the metrics that are studied on it.
+class PreparedDataset:
+    """A dataset, and the metrics that can be computed on it.
 
     Attributes:
         selection: the items that the protocol selects.
@@ -175,7 +175,7 @@ class StudiedDataset:
 
         Args:
             selection: other items of the dataset, or the same under another protocol.
-            metrics: some of the study's; None for all.
+            metrics: some of the dataset's; None for all.
         """
         scored_metrics = self.metrics if metrics is None else metrics
         scored = score_dataset(
@@ -184,8 +184,8 @@ class StudiedDataset:
         return scored.oriented
 
 
-class Studies(list[StudiedDataset]):
-    """The datasets that a command studies.
+class PreparedDatasets(list[PreparedDataset]):
+    """The datasets of a command.
 
     Attributes:
         protocols: of all of the command's datasets, by name.
@@ -209,7 +209,7 @@ class Studies(list[StudiedDataset]):
         n_finished: int | None = None,
         **choices: int | None,
     ) -> dict[str, Any]:
-        """Return what `run.json` says of a study: what it takes to recompute it, and what is missing.
+        """Return what `run.json` says of a run: what it takes to recompute it, and what is missing.
 
         Args:
             command, configuration: as they were typed.
@@ -218,11 +218,11 @@ class Studies(list[StudiedDataset]):
             n_finished: how many of the datasets are done; None for all.
             choices: seed and number of draws, where the command has them.
         """
-        studies = self[:n_finished]
+        prepared_datasets = self[:n_finished]
         metrics: dict[Metric, None] = {}
-        for study in studies:
-            metrics.update(dict.fromkeys(study.metrics))
-        caption_sets = [s.selection.caption_set for s in studies]
+        for prepared in prepared_datasets:
+            metrics.update(dict.fromkeys(prepared.metrics))
+        caption_sets = [s.selection.caption_set for s in prepared_datasets]
 
         return {
             "command": command,
@@ -230,15 +230,15 @@ class Studies(list[StudiedDataset]):
             "protocols": {n: vars(p) for n, p in self.protocols.items()},
             **choices,
             **provenance(list(metrics), caption_sets, self.locations, self.protocols.values()),
-            "missing": {s.name: record_reasons(s.missing) for s in studies},
+            "missing": {s.name: record_reasons(s.missing) for s in prepared_datasets},
             "left_out": self.left_out.record(),
-            "marks": {s.name: s.caveats for s in studies},
+            "marks": {s.name: s.caveats for s in prepared_datasets},
             "measures": measures,
             **clock.record(),
         }
 
 
-def load_studies(
+def prepare_datasets(
     datasets: Mapping[str, Protocol],
     metrics: Sequence[Metric],
     locations: Locations,
@@ -246,24 +246,24 @@ def load_studies(
     *,
     needs_ratings: bool = True,
     check: Callable[[EvaluationSet], None] | None = None,
-) -> Studies:
+) -> PreparedDatasets:
     """Load a command's datasets; those that lack what is asked are in `left_out` of the result.
 
     Args:
         datasets: the protocol of each.
-        metrics: those to study.
+        metrics: those to compute.
         locations: where the datasets and scores are.
         progress: counts steps.
-        needs_ratings: whether there is nothing to study without ratings.
+        needs_ratings: whether nothing can be measured without ratings.
         check: raises LackingError where a dataset lacks something else.
 
     Raises:
         InputError: where that leaves none.
     """
-    studies = Studies(datasets, locations)
+    prepared_datasets = PreparedDatasets(datasets, locations)
 
     for name, protocol in datasets.items():
-        with studies.left_out.leave_out(name):
+        with prepared_datasets.left_out.leave_out(name):
             # In an order of contents, on which whatever is drawn at random may rest.
             selection = EvaluationSet.select(locations.load(name), protocol).in_order()
             if needs_ratings:
@@ -279,7 +279,7 @@ def load_studies(
                 raise selection.lacking(Lack.JUDGEMENTS, message)
 
             computed = [m for m in metrics if m not in missing]
-            study = StudiedDataset(
+            prepared = PreparedDataset(
                 selection=selection,
                 metrics=computed,
                 missing=missing,
@@ -288,7 +288,7 @@ def load_studies(
                 store=locations.store(),
                 progress=progress,
             )
-            studies.append(study)
+            prepared_datasets.append(prepared)
 
-    studies.left_out.check(len(datasets))
-    return studies
+    prepared_datasets.left_out.check(len(datasets))
+    return prepared_datasets

@@ -1,4 +1,4 @@
-"""The overview of the report page: a verdict, and the table of coefficients or of one's own captions' scores."""
+"""Tables of the parts of a run on the report page, with a verdict: coefficients of a dataset, or scores of one's own captions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ColumnKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Overview:
+class CoefficientTable:
     """The coefficients of a dataset, metrics sorted by the leading one.
 
     Attributes:
@@ -251,7 +251,7 @@ def _notes(part: RunDataset, heads: set[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class ScoreOverview:
+class ScoreTable:
     """The corpus scores of a user's own captions.
 
     Attributes:

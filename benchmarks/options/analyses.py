@@ -1,4 +1,4 @@
-"""Options of the studies of datasets: `captau agree`, `sensitivity`, `complement`, `thresholds` and `probe`."""
+"""Options of the analyses of datasets: `captau agree`, `sensitivity`, `complement`, `thresholds` and `probe`."""
 
 from __future__ import annotations
 
