@@ -361,7 +361,7 @@ def difference_tables(
 
         available_tests = [test for test in tests if test in set(differences["test"])]
         p_value = p_value_column(statistics.correction)
-        rows: list[tuple[str, list[str]]] = []
+        rows: list[Row] = []
         for _, pair in groups_of(differences, "metric_a", "metric_b"):
             by_test = pair.set_index("test")
             rows.append(_difference_row(by_test, available_tests, p_value, labels))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,7 +46,7 @@ def cut_bands(words: Floats, where: str, unit: str = "words") -> list[LengthBand
         LackingError: where nearly all points are of one length.
     """
     quantiles = np.arange(1, N_LENGTH_BANDS + 1) / N_LENGTH_BANDS
-    longest: Sequence[float] = ()
+    longest: list[float] = []
     if len(words):
         longest = np.unique(np.quantile(words, quantiles, method="inverted_cdf")).tolist()
     if len(longest) < 2:
