@@ -115,11 +115,9 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
     Raises:
         InputError: where a printed row is not among the cells.
     """
-    is_of_table = (
-        (published["table"] == table.table)
-        & (published["dataset"] == table.dataset)
-        & published["column"].isin(list(table.columns))
-    )
+    is_of_table = published["column"].isin(list(table.columns))
+    is_of_table &= published["table"] == table.table
+    is_of_table &= published["dataset"] == table.dataset
     rows: list[dict[str, Any]] = []
     yaml_file, csv_file = paper_files(paper)
     for printed in published[is_of_table].to_dict("records"):
@@ -144,8 +142,8 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
         elif is_computed:
             is_match = cell.value < value if is_bound else matches(cell.value, value, decimals)
             match = str(is_match).lower()
-
         table_note = table.note if match == "false" else ""
+
         row = {
             "paper": paper,
             "table": table.table,

@@ -142,9 +142,6 @@ def run(options: ScoreOptions) -> ScoreResults:
     evidence = load_evidence([m.spec for m in options.metrics], options.trust)
     systems = _read_all_systems(options)
     references = _read_all_references(options)
-    if not references and all("references" in m.needs for m in options.metrics):
-        raise InputError(f"metric {options.metrics[0].spec} needs references; give references=FILE")
-
     systems, id_notes = match_image_ids(systems, references)
     items = _make_items(systems, references, options)
     missing = find_unavailable(options.metrics, next(iter(items.values())))
@@ -152,17 +149,8 @@ def run(options: ScoreOptions) -> ScoreResults:
     metrics = [m for m in options.metrics if m not in missing]
 
     store = options.locations.store()
-    ranges: dict[tuple[str, str], CaptionRange] = {}
-
-    def measure(names: tuple[str, str]) -> None:
-        ranges[names] = measure_range(items[names])
-
-    scored, differences = _score_systems(
-        items,
-        metrics,
-        store=store,
-        options=options,
-        measure=None if evidence is None else measure,
+    scored, differences, ranges = _score_and_measure(
+        items, metrics, store=store, options=options, has_evidence=evidence is not None
     )
 
     scores = CaptionScores(
@@ -173,9 +161,7 @@ def run(options: ScoreOptions) -> ScoreResults:
     )
     file_notes = [*id_notes, *_describe_files(systems, references)]
     if options.stdout != "table":
-        for note in file_notes:
-            logger.warning("%s", note)
-        _log_remarks(scored)
+        _log_remarks(scored, file_notes)
 
     choices = ScoreChoices(options.statistics, options.normalise, options.trust, options.keep)
     tables = make_score_tables(
@@ -226,7 +212,11 @@ def _read_all_systems(options: ScoreOptions) -> dict[str, CandidateFile]:
 
 
 def _read_all_references(options: ScoreOptions) -> dict[str, ReferenceFile]:
-    """Return the references of each file, by its name."""
+    """Return the references of each file, by its name.
+
+    Raises:
+        InputError: where one cannot be read, or there is none and every metric needs them.
+    """
     references: dict[str, ReferenceFile] = {}
     for file in options.references:
         references[file.name] = read_references(
@@ -236,6 +226,9 @@ def _read_all_references(options: ScoreOptions) -> dict[str, ReferenceFile]:
             keep_flagged=options.flagged == "keep",
             split=options.split,
         )
+
+    if not references and all("references" in m.needs for m in options.metrics):
+        raise InputError(f"metric {options.metrics[0].spec} needs references; give references=FILE")
 
     return references
 
@@ -356,8 +349,11 @@ def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
     return frequencies.documents
 
 
-def _log_remarks(scored: Sequence[SystemScores]) -> None:
-    """Log what metrics remarked, where no table is printed below which it would stand."""
+def _log_remarks(scored: Sequence[SystemScores], file_notes: Sequence[str]) -> None:
+    """Log what was found in the files, and what metrics remarked, where no table is printed below which it would stand."""
+    for note in file_notes:
+        logger.warning("%s", note)
+
     remarks: set[tuple[str, str]] = set()
     for scores in scored:
         for spec, texts in scores.remarks.items():
@@ -366,6 +362,34 @@ def _log_remarks(scored: Sequence[SystemScores]) -> None:
     # Several systems may have the same remark.
     for spec, text in sorted(remarks):
         logger.warning("metric %s: %s", spec, text)
+
+
+def _score_and_measure(
+    items: Mapping[tuple[str, str], pd.DataFrame],
+    metrics: list[Metric],
+    store: ScoreStore,
+    options: ScoreOptions,
+    *,
+    has_evidence: bool,
+) -> tuple[
+    list[SystemScores],
+    dict[str, list[MetricDifference]],
+    dict[tuple[str, str], CaptionRange],
+]:
+    """Score each system as `_score_systems` does, and measure its captions' range if evidence is compared with them."""
+    ranges: dict[tuple[str, str], CaptionRange] = {}
+
+    def measure(names: tuple[str, str]) -> None:
+        ranges[names] = measure_range(items[names])
+
+    scored, differences = _score_systems(
+        items,
+        metrics,
+        store=store,
+        options=options,
+        measure=measure if has_evidence else None,
+    )
+    return scored, differences, ranges
 
 
 def _score_systems(

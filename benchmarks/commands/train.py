@@ -130,10 +130,7 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         tables.append(rater_training.error_table(errors))
     if measured and options.metrics and options.statistics.uses_resampling:
         frames["significance.csv"] = pd.concat([m.differences for m in measured], ignore_index=True)
-        leads = rater_training.lead_table(measured, options.metrics)
-        # There are none where there was too little to test.
-        if leads.rows:
-            tables.append(leads)
+        tables += _lead_tables(measured, options)
 
     record = _record(options, jobs, corpora, trainings.cards) | clock.record()
     summary = _usage(options, jobs, folder) if options.keep else ""
@@ -145,6 +142,12 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         objective=_average_headlines(measured),
         spare=trainings.spare,
     )
+
+
+def _lead_tables(measured: Sequence[MeasuredDataset], options: TrainOptions) -> list[ResultTable]:
+    """Return the table of raters' leads; none where there was too little to test."""
+    leads = rater_training.lead_table(measured, options.metrics)
+    return [leads] if leads.rows else []
 
 
 def _average_headlines(measured: Sequence[MeasuredDataset]) -> float | None:

@@ -92,7 +92,6 @@ def assert_scores(
         ),
         update=update,
     )
-
     if checked.status:
         summary = f"{checked.summary} ({UPDATE}=1 pytest)"
         raise AssertionError("\n\n".join([summary, *map(markdown_of, checked.tables)]))

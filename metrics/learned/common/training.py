@@ -144,8 +144,7 @@ class TrainingSession:
 
         Args:
             stage: a name that no other stage of this training has.
-            module: in training mode during steps, in evaluation mode and without gradients during
-                validation.
+            module: in training mode during steps, in evaluation mode and without gradients during validation.
             steps: yields the batches of an epoch, from its own generator and its number, from 0.
             loss: a scalar, from a batch.
             optimizer: of the module's parameters.
@@ -159,8 +158,8 @@ class TrainingSession:
             InputError: if a loss is not finite, there is no batch, or a checkpoint is damaged or belongs
                 to another training.
         """
-        state = _TrainingState(module, optimizer, scheduler)
         checkpoint = self.folder and self.folder / f"checkpoint-{stage}.pt"
+        state = _TrainingState(module, optimizer, scheduler)
         state.load(checkpoint, self._fingerprint, self.device)
         saved_at = time.monotonic()
 
@@ -184,13 +183,18 @@ class TrainingSession:
 
                 advance(1)
                 if validate is not None:
-                    best = state.history[state.best_epoch - 1]["validation"]
-                    advance.add_detail(f"validation {validation:.3f} (best {best:.3f})")
+                    advance.add_detail(state.describe(validation))
 
+        self._take_best_epoch(module, state)
+
+    def _take_best_epoch(self, module: torch.nn.Module, state: _TrainingState) -> None:
+        """Give a module the weights of its best epoch, and keep the rows of all epochs."""
         if state.best_weights is not None:
             module.load_state_dict(state.best_weights)
         module.eval()
-        self.history += [{**row, "best": row["epoch"] == state.best_epoch} for row in state.history]
+
+        for row in state.history:
+            self.history.append({**row, "best": row["epoch"] == state.best_epoch})
 
     def remove_checkpoints(self) -> None:
         """Remove the checkpoints, once the rater is saved."""
@@ -223,6 +227,11 @@ class _TrainingState:
 
     def is_stale(self, patience: int | None) -> bool:
         return patience is not None and self.epoch - self.best_epoch >= patience
+
+    def describe(self, validation: float) -> str:
+        """Say how the last epoch scores on the validation rows, and how the best one does."""
+        best = self.history[self.best_epoch - 1]["validation"]
+        return f"validation {validation:.3f} (best {best:.3f})"
 
     def train_epoch(
         self, stage: str, batches: Iterable[Any], loss: Callable[[Any], torch.Tensor]
