@@ -73,8 +73,8 @@ def open_pool(engine: str, workers: int | None, address: str | None) -> Generato
         InputError: where Ray is not installed or its cluster cannot be reached.
     """
     if engine == "ray":
-        with _join_ray(workers, address):
-            yield RayPool(workers)
+        with _join_ray(workers, address), RayPool(workers) as pool:
+            yield pool
         return
     n_workers = count_cores() if workers is None else workers
     if not n_workers:
@@ -176,56 +176,81 @@ def _end_with_parent() -> None:
 
 
 class RayPool(Pool):
-    """Processes of a cluster that this process has joined."""
+    """Processes of a cluster that this process has joined; a context manager.
+
+    Args:
+        workers: how many there are at most; None for every core of the cluster.
+    """
 
     engine = "ray"
 
     def __init__(self, workers: int | None) -> None:
         import ray
 
-        self._cores = int(ray.cluster_resources().get("CPU", 1))
+        cores = int(ray.cluster_resources().get("CPU", 1))
         self._devices = int(ray.cluster_resources().get("GPU", 0))
-        self.workers = min(workers, self._cores) if workers else self._cores
+        self.workers = min(workers, cores) if workers else cores
+        self._processes: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_processes()
 
     def run(self, work: Work, tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
-        return self._run(work, tasks, self.workers, {"num_cpus": 1})
+        from ray.util.multiprocessing import Pool as RayProcesses
+
+        if self._processes is None:
+            # They stay for all stages, as what they import takes seconds.
+            self._processes = RayProcesses(self.workers, ray_remote_args={"num_cpus": 1})
+        return _collect_from_ray(self._processes, work, tasks)
 
     def run_models(
         self, work: Work, tasks: Sequence[Task]
     ) -> Iterator[tuple[Task, dict[str, Any]]]:
         import ray
-
-        if self._devices:
-            return self._run(work, tasks, self._devices, {"num_gpus": 1})
-
-        # Without a device a model has all cores of a machine, of the largest ones.
-        cores = [int(n["Resources"].get("CPU", 0)) for n in ray.nodes() if n["Alive"]]
-        share = min(self.workers, max(cores))
-        n_processes = min(self.workers // share, cores.count(max(cores)))
-        return self._run(work, tasks, n_processes, {"num_cpus": share})
-
-    @staticmethod
-    def _run(
-        work: Work, tasks: Sequence[Task], workers: int, share: dict[str, Any]
-    ) -> Iterator[tuple[Task, dict[str, Any]]]:
-        from ray.exceptions import RayError
         from ray.util.multiprocessing import Pool as RayProcesses
 
-        if not tasks:
-            return
-        pool = RayProcesses(min(workers, len(tasks)), ray_remote_args=share)
+        self._end_processes()  # their cores are for the models
+        n_processes = self._devices
+        share = {"num_gpus": 1}
+        if not self._devices:
+            # Without a device a model has all cores of a machine, of the largest ones.
+            cores = [int(n["Resources"].get("CPU", 0)) for n in ray.nodes() if n["Alive"]]
+            share = {"num_cpus": min(self.workers, max(cores))}
+            n_processes = min(self.workers // share["num_cpus"], cores.count(max(cores)))
+        processes = RayProcesses(max(1, min(n_processes, len(tasks))), ray_remote_args=share)
         try:
-            pairs = [(work, number, task) for number, task in enumerate(tasks)]
-            for pair in pool.imap_unordered(_work_on_numbered_task, pairs, chunksize=1):
-                if isinstance(pair, RayError):  # Ray returns the error of a process that died
-                    raise _worker_died_error() from pair
-                number, result = pair
-                yield tasks[number], result
-        except RayError as error:
-            raise _worker_died_error() from error
+            yield from _collect_from_ray(processes, work, tasks)
         finally:
-            pool.terminate()
-            pool.join()
+            processes.terminate()
+            processes.join()
+
+    def _end_processes(self) -> None:
+        if self._processes is not None:
+            self._processes.terminate()
+            self._processes.join()
+            self._processes = None
+
+
+def _collect_from_ray(
+    processes: Any, work: Work, tasks: Sequence[Task]
+) -> Iterator[tuple[Task, dict[str, Any]]]:
+    """Yield tasks with their results as they come."""
+    from ray.exceptions import RayError
+
+    if not tasks:
+        return
+    pairs = [(work, number, task) for number, task in enumerate(tasks)]
+    try:
+        for pair in processes.imap_unordered(_work_on_numbered_task, pairs, chunksize=1):
+            if isinstance(pair, RayError):  # Ray returns the error of a process that died
+                raise _worker_died_error() from pair
+            number, result = pair
+            yield tasks[number], result
+    except RayError as error:
+        raise _worker_died_error() from error
 
 
 def _work_on_numbered_task(pair: tuple[Work, int, Task]) -> tuple[int, dict[str, Any]]:
