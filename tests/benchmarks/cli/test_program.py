@@ -15,6 +15,7 @@ import pytest
 from captau.benchmarks.cli import command as command_module
 from captau.benchmarks.cli import help as help_module
 from captau.benchmarks.cli import (
+    hydra_errors,
     hydra_runner,
     main,
     own_files,
@@ -149,7 +150,7 @@ def test_words_that_are_no_command(words: list[str], message: str) -> None:
     ("bench", ValueError("first\nsecond"), "first"),
 ])  # fmt: skip
 def test_errors_of_hydra_are_one_line(name: str, error: Exception, message: str) -> None:
-    assert str(hydra_runner.explain(error, COMMANDS[name])).startswith(message)
+    assert str(hydra_errors.explain(error, COMMANDS[name])).startswith(message)
 
 
 @pytest.mark.parametrize(("first", "cause", "message"), [
@@ -163,7 +164,7 @@ def test_errors_of_hydra_are_one_line(name: str, error: Exception, message: str)
 def test_the_cause_of_an_error_says_what_is_expected(first: str, cause: str, message: str) -> None:
     error = ValueError(first)
     error.__cause__ = ValueError(cause)
-    assert str(hydra_runner.explain(error, COMMANDS["bench"])) == message
+    assert str(hydra_errors.explain(error, COMMANDS["bench"])) == message
 
 
 @pytest.mark.parametrize(("value", "text"), [

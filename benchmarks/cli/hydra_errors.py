@@ -1,0 +1,125 @@
+"""Errors of Hydra and OmegaConf on what was typed, each as one line that says what to write instead."""
+
+from __future__ import annotations
+
+import re
+
+from hydra.errors import HydraException, MissingConfigException
+from omegaconf.errors import (
+    InterpolationKeyError,
+    InterpolationResolutionError,
+    OmegaConfBaseException,
+)
+
+from ...datasets.errors import InputError, unknown
+from ..scoring.catalog import choices_of
+from .command import Command
+
+#: Exceptions of Hydra and OmegaConf on overrides that cannot be composed.
+COMPOSITION_ERRORS = (HydraException, OmegaConfBaseException, ValueError, KeyError)
+#: The packages that bring launchers and sweepers which Hydra's own documentation names.
+_PLUGINS = {
+    "joblib": "captau[sweeps]",
+    "submitit_local": "captau[sweeps]",
+    "submitit_slurm": "captau[sweeps]",
+    "ray": "hydra-ray-launcher",
+    "rq": "hydra-rq-launcher",
+    "optuna": "hydra-optuna-sweeper",
+    "ax": "hydra-ax-sweeper",
+    "nevergrad": "hydra-nevergrad-sweeper",
+}
+
+
+def explain_interpolation(error: OmegaConfBaseException) -> InputError:
+    """Return one line for a value that refers to something that is not there."""
+    reason = str(error).splitlines()[0].rpartition("interpolation: ")[2].replace('"', "")
+    return InputError(f"{reason}; write the value itself")
+
+
+def explain(error: Exception, command: Command) -> InputError:
+    """Return one line for an error of Hydra or OmegaConf on the overrides."""
+    text = str(error)
+    if isinstance(error, InterpolationKeyError | InterpolationResolutionError):
+        return explain_interpolation(error)
+    if isinstance(error, MissingConfigException):
+        return _explain_missing_file(error)
+    if (advice := _advise(text)) is not None:
+        return InputError(f"{text.strip().splitlines()[0].rstrip('.')}; {advice}")
+
+    match = (
+        re.search(r"Could not override '([^']+)'", text)
+        or re.search(r"Key '([^']+)' (?:is )?not in '", text)
+        or re.search(r"full_key: ([\w.]+)", text)
+    )
+    if match and ("Could not override" in text or "not in" in text):
+        key = match.group(1)
+        if key.startswith("hydra"):
+            return InputError(f"Hydra has no option {key}; +{key}=… adds it")
+        if "@" in key:
+            return InputError(
+                f"the defaults of captau {command.name} lack {key}; +{key}=NAME adds it"
+            )
+        if key.startswith("rater.") and command.name == "train":
+            return InputError(
+                f"'{key}' is not an option of this rater; captau train rater=NAME --cfg job shows them"
+            )
+        keys = [option.key for option in command.declared()]
+        listed_by = f"captau {command.name} --help all"
+        return unknown(f"option of captau {command.name}", key, keys, listed_by=listed_by)
+
+    return _explain_value(error, text)
+
+
+def _explain_missing_file(error: MissingConfigException) -> InputError:
+    """Return one line for a configuration that is not there, or whose plugin is not."""
+    path = (error.missing_cfg_file or "").strip("/")
+    folder, _, name = path.rpartition("/")
+    if not folder:
+        return InputError(
+            f"there is no configuration '{name}'; --config-dir DIR says where it lies"
+        )
+    if folder in ("hydra/launcher", "hydra/sweeper") and name in _PLUGINS:
+        return InputError(f"{folder}={name} needs a plugin: pip install '{_PLUGINS[name]}'")
+    return unknown(folder, name, list(error.options or choices_of(folder)))
+
+
+def _advise(text: str) -> str | None:
+    """Return what to write instead of an override that Hydra refuses; None where its error needs no advice."""
+    if text.startswith("Could not append to config. An item is already"):
+        return "leave out the +"
+    if text.startswith("Could not delete from config"):
+        return "leave out the ~ and what follows it"
+    if text.startswith("Ambiguous value for argument"):
+        return "write [A,B] for a list, or add --multirun for a run of each"
+    if text.startswith("Sweep parameters") and "requires --multirun" in text:
+        return "add --multirun"
+    return None
+
+
+def _explain_value(error: Exception, text: str) -> InputError:
+    """Return one line for a value of another type, or for what else Hydra says in its first line."""
+    first_line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    if type(error).__name__ == "OverrideParseException":
+        override = getattr(error, "override", "")
+        return InputError(
+            f"'{override}' is not of the form key=value ({first_line}); quote what has brackets or blanks: "
+            "'metrics=cider(df=FILE)'"
+        )
+
+    first_line = first_line.partition(", set env var HYDRA_FULL_ERROR")[0]
+
+    # The reason stands at the end of the chain: "Value 'abc' … could not be converted to Integer".
+    # OmegaConf adds one more cause where a debugger or a coverage tool traces the program.
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__) is not None:
+        causes.append(cause)
+    reason = str(causes[-1]).strip().partition("\n")[0]
+
+    override = re.match(r"Error merging override (.+)", first_line)
+    kind = re.search(
+        r"converted to (Integer|Float)|not a valid (bool)", "\n".join(map(str, causes))
+    )
+    if override and kind:
+        expected = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
+        return InputError(f"{override[1]}: {expected[kind[1] or kind[2]]} is expected")
+    return InputError(first_line if reason in ("", first_line) else f"{first_line}: {reason}")
