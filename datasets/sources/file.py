@@ -132,6 +132,11 @@ def load_file(
     _check_name(name)
     _check_choice("missing", missing, ("error", "drop"))
     _check_choice("flagged", flagged, ("drop", "keep"))
+    for part, number in (("low", low), ("high", high), ("step", step)):
+        if isinstance(number, bool) or not isinstance(number, int | float | None):
+            raise InputError(
+                f"file.{part} is {number!r}; a number is expected, such as file.{part}=1"
+            )
     table, value, remarks = _read_rows(path, value, where, keep_flagged=flagged == "keep")
     options = {
         "rater": rater,
