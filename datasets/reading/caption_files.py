@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..caption_texts import replace_surrogates
-from ..errors import InputError, shorten
+from ..errors import InputError
 from .caption_checks import Finding, PlacedText, check_captions, check_references
-from .caption_names import (
-    NameFinder,
-    find_reference_texts,
-    find_sample,
-    is_name,
-    only,
-    text_of,
-    unpack_row,
-)
+from .caption_names import NameFinder, is_name, text_of
+from .caption_rows import CaptionRow, read_caption_rows
 from .cells import parse_references
-from .file_kinds import find_kind
-from .flags import FLAGS, find_flags
+from .flags import find_flags
 from .json_files import JsonSource, Report, field
-from .json_rows import make_rows_of_columns
-from .table import USUAL_COLUMNS, Columns, read_table
-
-#: What each kind of file may be, for messages.
-_RESULTS = "COCO results, an object image id → caption, JSON lines or a table are expected"
-_ANNOTATIONS = (
-    "COCO annotations, an object image id → captions, a list or JSON lines of objects with image_id and references, "
-    "or a table are expected"
-)
-#: Among so many members of an object stand `image_id` and `caption`, where it is a line of JSON lines.
-_ROW = 16
+from .table import USUAL_COLUMNS, Columns
 
 
 @dataclass(frozen=True)
@@ -150,7 +131,9 @@ def read_systems(
             raise error
         report(error)
 
-    for row in _read_rows(source, "caption", finder, None if report is None else count_fault):
+    for row in read_caption_rows(
+        source, "caption", finder, None if report is None else count_fault
+    ):
         try:
             image_id = image_key(row.cells, row.where)
             caption = field(row.cells, "caption", str, row.where)
@@ -169,15 +152,23 @@ def read_systems(
 
     if not systems and not n_faults:
         raise InputError(f"{source.name}: it contains no captions")
+    _check_systems(systems)
+    notes = _describe_names(source, finder)
+    return {name: dataclasses.replace(file, notes=notes) for name, file in systems.items()}
+
+
+def _check_systems(systems: Mapping[str, CandidateFile]) -> None:
+    """Check that all captions name their system, or none does.
+
+    Raises:
+        InputError: where some do.
+    """
     if "" in systems and len(systems) > 1:
         nameless = systems[""]
         raise InputError(
             f"{nameless.locate(next(iter(nameless.captions)))} names no system, and others do; name it in 'system', "
             f"or leave 'system' out of all"
         )
-
-    notes = _describe_names(source, finder)
-    return {name: dataclasses.replace(file, notes=notes) for name, file in systems.items()}
 
 
 def _swapped(row: CaptionRow) -> str:
@@ -234,7 +225,7 @@ def read_references(
     source = JsonSource(path, content)
     finder = NameFinder(columns)
     collector = _ReferenceCollector()
-    for row in _read_rows(source, "references", finder, None, collector.describe_image):
+    for row in read_caption_rows(source, "references", finder, None, collector.describe_image):
         flags = () if keep_flagged else find_flags(row.row)
         collector.add(row, flags)
 
@@ -375,309 +366,3 @@ def image_key(row: Any, where: str) -> str:
         if type(number) is float and number.is_integer():
             return str(int(number))
     return replace_surrogates(str(field(row, "image_id", (str, int), where)))
-
-
-@dataclass(frozen=True)
-class CaptionRow:
-    """What a file says of an image's caption or references in one place.
-
-    Attributes:
-        where: the place for messages.
-        line: its line, or the number of a row of Parquet.
-        cells: `image_id`, and `caption` or `references`.
-        row: all that stands there.
-        key: that of the list of rows in the object that is the file; empty where there is none.
-        is_member: whether it is a member of an object image id → captions.
-    """
-
-    where: str
-    line: int
-    cells: dict[str, Any]
-    row: Mapping[str, Any]
-    key: str = ""
-    is_member: bool = False
-
-
-def _read_rows(
-    source: JsonSource,
-    content: str,
-    finder: NameFinder,
-    report: Report | None,
-    describe_image: Callable[[dict[str, Any]], None] | None = None,
-) -> Iterator[CaptionRow]:
-    """Yield the rows of a file.
-
-    Args:
-        source: the file.
-        content: `caption` or `references`.
-        finder: knows the names of columns.
-        report: takes each fault after which reading goes on; None raises the first.
-        describe_image: takes what an object says of images beside their captions, such as COCO's `images`.
-
-    Raises:
-        InputError: where the file is of another form.
-    """
-    if source.is_file and find_kind(source.path) != "json":
-        yield from _read_table_rows(source.path, content, finder)
-        return
-
-    yield from _JsonReader(source, content, finder, report, describe_image).rows()
-
-
-def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[CaptionRow]:
-    """Yield the rows of a CSV, TSV, Excel or Parquet file.
-
-    Raises:
-        InputError: where it is malformed, or has no column of images or texts.
-    """
-    table = read_table(path)
-    hint = (
-        f"; image_id and {content} are expected, or others that columns.image_id= and "
-        f"columns.{content}= name"
-    )
-    image_column = finder.find("image_id", table.names) or finder.columns.image_id
-    texts: dict[str, list[Any]] = {"image_id": table.filled(image_column, hint)}
-
-    reference_column = finder.find("references", table.names) if content != "caption" else None
-    numbered = finder.find_numbered(table.names) if content != "caption" else []
-    if reference_column is not None:
-        texts["references"] = [list(row) for row in table.references(reference_column)]
-    elif numbered:
-        columns = [table.texts(name, empty="") for name in numbered]
-        rows = zip(*columns, strict=True)
-        texts["references"] = [[text for text in row if text.strip()] for row in rows]
-    else:
-        # An empty cell is an empty text in every kind of table.
-        caption_column = finder.find("caption", table.names) or finder.columns.caption
-        texts["caption"] = table.texts(caption_column, hint, empty="")
-    if content == "caption" and "system" in table:
-        texts["system"] = table.filled("system")
-
-    others = [name for name in (*FLAGS, "split") if name in table]
-    beside = {name: table.column(name) for name in others}
-    for number, where in enumerate(table.places):
-        cells = {name: column[number] for name, column in texts.items()}
-        line = int(re.split("[: ]", where)[-1])
-        row = {name: column[number] for name, column in beside.items()}
-        yield CaptionRow(where, line, cells, row)
-
-
-class _JsonReader:
-    """Reads the rows of JSON of any of the known shapes.
-
-    Args:
-        source, content, finder, report, describe_image: as of `_read_rows`.
-    """
-
-    def __init__(
-        self,
-        source: JsonSource,
-        content: str,
-        finder: NameFinder,
-        report: Report | None,
-        describe_image: Callable[[dict[str, Any]], None] | None,
-    ) -> None:
-        self._source = source
-        self._content = content
-        self._finder = finder
-        self._report = report
-        self._describe_image = describe_image
-        self._lists: list[str] = []
-
-    def rows(self) -> Iterator[CaptionRow]:
-        """Yield the rows.
-
-        Raises:
-            InputError: where the file is of none of these shapes.
-        """
-        members: list[tuple[int, str, Any]] = []
-        n_rows = 0
-        for kind, line, value in self._source.read(self._report):
-            row = None
-            if kind == "member":
-                members.append((line, *value))
-            elif kind == "list":
-                self._lists.append(value)
-            elif kind == "element":
-                row = self._guard(self._read_element, line, n_rows, *value)
-            elif kind == "entry":
-                where = f"{self._source.name}:{line}: entry {n_rows}"
-                row = self._guard(self._read_entry, where, line, value)
-            elif kind == "line":
-                where = f"{self._source.name}:{line}"
-                row = self._guard(self._unpack, where, line, value)
-            else:
-                raise self._unexpected(type(value).__name__)
-
-            n_rows += kind in ("entry", "line", "element")
-            if row is not None:
-                yield row
-
-        # Beside a list of rows, members are what the file says of itself.
-        if not self._has_rows:
-            yield from self._read_members(members)
-
-    _has_rows = False
-
-    def _guard(self, read: Callable[..., CaptionRow | None], *arguments: Any) -> CaptionRow | None:
-        """Return a row, or None for a fault that was reported."""
-        try:
-            row = read(*arguments)
-        except InputError as error:
-            if self._report is None:
-                raise
-            self._report(error)
-            self._has_rows = True
-            return None
-        self._has_rows = self._has_rows or row is not None
-        return row
-
-    def _unexpected(self, kind: str) -> InputError:
-        expected = _RESULTS if self._content == "caption" else _ANNOTATIONS
-        return InputError(f"{self._source.name}: {expected}, not {kind}")
-
-    def _unpack(self, where: str, line: int, value: Mapping[str, Any], key: str = "") -> CaptionRow:
-        cells = unpack_row(value, self._finder, self._content, where)
-        cells = self._only_caption(cells)
-        return CaptionRow(where, line, cells, value, key)
-
-    def _only_caption(self, cells: dict[str, Any]) -> dict[str, Any]:
-        """Return cells whose caption, in a list of one, is that caption."""
-        if self._content == "caption" and isinstance(cells.get("caption"), list | dict):
-            return {**cells, "caption": text_of(only(cells["caption"]))}
-
-        return cells
-
-    def _read_entry(self, where: str, line: int, value: Any) -> CaptionRow:
-        if not isinstance(value, dict):
-            if self._content == "caption":
-                raise InputError(f"{where}: an object is expected, not {type(value).__name__}")
-            raise self._unexpected(type(value).__name__)
-
-        return self._unpack(where, line, value)
-
-    def _read_element(self, line: int, number: int, key: str, value: Any) -> CaptionRow | None:
-        """Return the row of a list's element; None of what describes an image."""
-        where = f"{self._source.name}:{line}: {key} {number}"
-        rows_key = self._finder.columns.rows
-        if rows_key and key != rows_key:
-            return None
-        if not isinstance(value, dict):
-            raise InputError(f"{where}: an object is expected, not {type(value).__name__}")
-        if rows_key:
-            return self._unpack(where, line, value, key)
-        if key == "annotations":
-            # COCO's have a caption each.
-            place = where.replace(": annotations ", ": annotation ")
-            cells = unpack_row(value, self._finder, "caption", place)
-            return CaptionRow(place, line, self._only_caption(cells), value, key)
-
-        if "sentences" in value and self._content == "references":
-            return self._read_sentences(where, line, value, key)
-        text = text_of(value)
-        if isinstance(text, str) and self._finder.find("image_id", value) is None:
-            value = {**value, "caption": text}
-        if not self._has_content(value):
-            if self._describe_image is not None:
-                self._describe_image(value)
-            return None
-
-        # pycocoevalcap's own dictionaries have a list of annotations below each image.
-        own_id = self._finder.find("image_id", value)
-        if own_id is None or str(value[own_id]) == key:
-            value = {**value, "image_id": key}
-        return self._unpack(where, line, value, key)
-
-    def _read_sentences(self, where: str, line: int, value: dict[str, Any], key: str) -> CaptionRow:
-        """Return the references of an image in Karpathy's files, which is called by COCO's number or its file's name."""
-        image_id = value.get("cocoid", value.get("filename"))
-        if self._describe_image is not None:
-            self._describe_image(value)
-        cells = {"image_id": image_id, "references": value["sentences"]}
-        return CaptionRow(where, line, cells, value, key)
-
-    def _has_content(self, value: Mapping[str, Any]) -> bool:
-        if self._content == "references" and find_reference_texts(value, self._finder) is not None:
-            return True
-
-        return self._finder.find("caption", value) is not None
-
-    def _read_members(self, members: Sequence[tuple[int, str, Any]]) -> Iterator[CaptionRow]:
-        """Yield the rows of an object: of one image each, of columns, or the one row that it is."""
-        by_key = {key: value for _, key, value in members}
-        rows = self._find_rows(by_key)
-        if rows is not None:
-            for number, row in enumerate(rows):
-                where = f"{self._source.name}: row {number}"
-                unpacked = self._guard(self._unpack, where, number + 1, row)
-                if unpacked is not None:
-                    yield unpacked
-            return
-
-        if self._is_row(by_key):
-            row = self._guard(self._unpack, self._source.name, members[0][0], by_key)
-            if row is not None:
-                yield row
-            return
-        if "annotations" in by_key and not by_key["annotations"]:
-            return
-
-        self._check_members(by_key)
-        for line, key, value in members:
-            row = self._guard(self._read_member, line, key, value)
-            if row is not None:
-                yield row
-
-    def _find_rows(self, by_key: Mapping[str, Any]) -> list[Any] | None:
-        """Return the rows that an object has in columns, or under the key that the user named; None for neither."""
-        rows_key = self._finder.columns.rows
-        if rows_key:
-            value: Any = by_key
-            for part in rows_key.split("."):
-                value = value.get(part) if isinstance(value, Mapping) else None
-            if not isinstance(value, list):
-                keys = shorten(", ".join((*by_key, *self._lists)))
-                raise InputError(
-                    f"{self._source.name}: columns.rows={rows_key} names no list; there are: {keys}"
-                )
-            return value
-
-        has_split = {"columns", "data"} <= by_key.keys()
-        image_key = self._finder.find("image_id", by_key)
-        has_columns = image_key is not None and isinstance(by_key[image_key], list | dict)
-        return make_rows_of_columns(by_key) if has_split or has_columns else None
-
-    def _is_row(self, by_key: Mapping[str, Any]) -> bool:
-        """Tell whether an object is a line of JSON lines that has one line."""
-        if len(by_key) > _ROW:
-            return False
-
-        sample = find_sample(by_key) if self._finder.columns == USUAL_COLUMNS else by_key
-        return self._finder.find("image_id", sample) is not None and self._has_content(sample)
-
-    def _check_members(self, by_key: Mapping[str, Any]) -> None:
-        """Check that an object with lists that hold no captions is not taken for one of image ids.
-
-        Raises:
-            InputError: where it would be.
-        """
-        if not self._lists:
-            return
-
-        keys = shorten(", ".join((*self._lists, *by_key)))
-        what = "captions" if self._content == "caption" else "references"
-        raise InputError(
-            f"{self._source.name}: no {what} are found in its lists; columns.rows=KEY names the list of rows, and "
-            f"columns.image_id= and columns.{self._content}= its keys; it has {keys}"
-        )
-
-    def _read_member(self, line: int, key: str, value: Any) -> CaptionRow:
-        where = f"{self._source.name}:{line}: image '{key}'"
-        # pandas' orient="index" has a row below each key.
-        if isinstance(value, dict) and self._has_content(value):
-            own_id = self._finder.find("image_id", value)
-            row = value if own_id is not None else {**value, "image_id": key}
-            return self._unpack(where, line, row)
-
-        cells = self._only_caption({"image_id": key, self._content: value})
-        return CaptionRow(where, line, cells, {}, is_member=True)

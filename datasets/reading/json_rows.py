@@ -58,8 +58,8 @@ def make_rows_of_columns(members: Mapping[str, Any]) -> list[dict[str, Any]] | N
     names = members.get("columns")
     data = members.get("data")
     if isinstance(names, list) and isinstance(data, list):
-        are_whole = all(isinstance(row, list) and len(row) == len(names) for row in data)
-        if are_whole and all(isinstance(name, str) for name in names):
+        has_cells = all(isinstance(row, list) and len(row) == len(names) for row in data)
+        if has_cells and all(isinstance(name, str) for name in names):
             return [dict(zip(names, row, strict=True)) for row in data]
 
     if len(members) < 2:
@@ -69,10 +69,7 @@ def make_rows_of_columns(members: Mapping[str, Any]) -> list[dict[str, Any]] | N
     if not keys or any(type(c) is not type(columns[0]) or _keys_of(c) != keys for c in columns):
         return None
 
-    rows: list[dict[str, Any]] = []
-    for key in keys:
-        rows.append({name: column[key] for name, column in members.items()})
-    return rows
+    return [{name: column[key] for name, column in members.items()} for key in keys]
 
 
 def _keys_of(column: Any) -> list[Any]:

@@ -132,13 +132,12 @@ def load_file(
     _check_name(name)
     _check_choice("missing", missing, ("error", "drop"))
     _check_choice("flagged", flagged, ("drop", "keep"))
-    table = read_export(read_table(expand_home(path)))
-    table, remarks = select_rows(table, where, keep_flagged=flagged == "keep")
-    rater_columns = find_rater_columns(table, value)
-    if rater_columns:
-        table, empty_cells = unfold_raters(table, rater_columns)
-        remarks += empty_cells
-        value = "value"
+    for part, number in (("low", low), ("high", high), ("step", step)):
+        if isinstance(number, bool) or not isinstance(number, int | float | None):
+            raise InputError(
+                f"file.{part} is {number!r}; a number is expected, such as file.{part}=1"
+            )
+    table, value, remarks = _read_rows(path, value, where, keep_flagged=flagged == "keep")
     options = {
         "rater": rater,
         "system": system,
@@ -201,6 +200,24 @@ def load_file(
         clusters=_texts(table, columns, "cluster"),
     ).caption_set(card)
     return _with_text_remarks(caption_set, table.path)
+
+
+def _read_rows(
+    path: str | Path, value: str, where: str | None, *, keep_flagged: bool
+) -> tuple[Table, str, list[str]]:
+    """Return a row for each judgement that counts, the column of ratings, and what was left out.
+
+    Raises:
+        InputError: see `load_file`.
+    """
+    table = read_export(read_table(expand_home(path)))
+    table, remarks = select_rows(table, where, keep_flagged=keep_flagged)
+    rater_columns = find_rater_columns(table, value)
+    if not rater_columns:
+        return table, value, remarks
+
+    table, empty_cells = unfold_raters(table, rater_columns)
+    return table, "value", [*remarks, *empty_cells]
 
 
 def _with_text_remarks(caption_set: CaptionSet, path: Path) -> CaptionSet:

@@ -668,6 +668,7 @@ def test_faults_name_file_line_and_column(fault: str, tmp_path: Path) -> None:
         ({}, "dataset file: the option file.path=FILE is needed"),
         ({"path": "none.csv"}, "none.csv: cannot be read (No such file"),
         ({"path": "none.doc"}, "none.doc: cannot be read (No such file"),
+        ({"path": "none.csv", "low": "one"}, "file.low is 'one'; a number is expected, such as"),
         ({"path": "none.csv", "missing": "ignore"}, "file.missing is 'ignore', not error or drop"),
         ({"path": "none.csv", "flagged": "yes"}, "file.flagged is 'yes', not drop or keep"),
         ({"path": "none.csv", "name": "a/b"}, "file.name is 'a/b'"),
