@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ....datasets.errors import InputError
 from ....metrics.base import Floats, Metric
 from ....metrics.rows import Rows
 from ...statistics.preferences import MEAN_DIMENSION
@@ -75,16 +76,23 @@ class ReferenceDraws:
         Args:
             pairs: may stand several times.
             references: all of an image's, by image.
-            size: the number of references of a draw; a pair with fewer has all of them.
+            size: the number of references of a draw.
+
+        Raises:
+            InputError: where an image has fewer besides the captions of a pair.
         """
         distinct = tuple(sorted(set(pairs)))
         pools: list[tuple[str, ...]] = []
         for image, first, second in distinct:
             # A caption that is a reference of its image would be compared with itself.
-            pools.append(tuple(text for text in references[image] if text not in (first, second)))
+            pool = tuple(text for text in references[image] if text not in (first, second))
+            if len(pool) < size:
+                raise InputError(
+                    f"image '{image}' has {len(pool)} references beside the captions of a pair, and a draw takes {size}"
+                )
+            pools.append(pool)
 
         return cls(distinct, tuple(pools), size)
-        return cls(distinct, pools, size)
 
     def draw(self, number: int) -> NDArray[np.int64]:
         """Return the places in the pools of a draw's references, shape (n_pairs, size)."""

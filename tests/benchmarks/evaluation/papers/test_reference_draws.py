@@ -16,6 +16,7 @@ from captau.benchmarks.evaluation.papers.reference_draws import (
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.schema import CaptionSetBuilder, Card
 from captau.metrics.registry import metric
+from tests.conftest import says
 
 REFERENCES = {
     "1": ("a dog runs", "a brown dog runs fast", "the dog", "two dogs play", "a dog on grass"),
@@ -42,6 +43,12 @@ def test_a_pair_s_own_captions_are_not_drawn() -> None:
         PAIRS[1]: REFERENCES["1"],
         PAIRS[2]: REFERENCES["2"],
     }
+
+
+def test_a_draw_larger_than_the_references_of_an_image_is_refused() -> None:
+    """Image 1 has five references, of which one is a caption of a pair."""
+    with says("image '1' has 4 references beside the captions of a pair, and a draw takes 5"):
+        make_draws(5)
 
 
 def test_draws_are_without_repetition_and_each_reference_is_as_likely() -> None:
