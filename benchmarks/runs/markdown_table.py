@@ -40,6 +40,6 @@ def _row_line(row: Row, table: ResultTable) -> str:
 def escape_markdown(text: str) -> str:
     """Return a text that Markdown shows as it is: no bar ends a cell, no tag of HTML and no emphasis begins.
 
-    A star before a blank begins nothing, and stays as it is for those who read the source.
+    A star before a blank or a colon begins nothing, and stays as it is for those who read the source.
     """
-    return re.sub(r"[|\\`]|\*(?=\S)|<(?=[A-Za-z/!?])", r"\\\g<0>", text)
+    return re.sub(r"[|\\`]|\*(?=[^\s:])|<(?=[A-Za-z/!?])", r"\\\g<0>", text)
