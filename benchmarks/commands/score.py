@@ -17,7 +17,7 @@ import pandas as pd
 
 from ...datasets.caption_texts import normalise_items
 from ...datasets.errors import InputError
-from ...datasets.reading.caption_checks import Finding, summarise
+from ...datasets.reading.caption_checks import SuspectedFault, summarise
 from ...datasets.reading.caption_files import (
     CandidateFile,
     ReferenceFile,
@@ -239,7 +239,7 @@ def _describe_files(
 ) -> list[str]:
     """Return the lines below the table on how the files were read, and on what looks like a fault of them."""
     notes: list[str] = []
-    findings: list[Finding] = []
+    findings: list[SuspectedFault] = []
     for file in (*references.values(), *systems.values()):
         notes += file.notes
         findings += file.find_faults()

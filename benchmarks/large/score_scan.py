@@ -71,7 +71,7 @@ class ScoreScan:
         return rows
 
 
-class StoredScores:
+class SetScores:
     """The scores of a finished run by one metric, in a database on the disk.
 
     Args:
@@ -162,7 +162,7 @@ class StoredScores:
 @contextmanager
 def open_scores(
     folder: str, manifest: Mapping[str, Any], metric: str, work: Path, threads: int
-) -> Generator[StoredScores]:
+) -> Generator[SetScores]:
     """Read the scores of a finished run into a database, which is removed at the end.
 
     Args:
@@ -173,4 +173,4 @@ def open_scores(
         threads: how many threads may run.
     """
     with open_database(work, threads) as database:
-        yield StoredScores(database, folder, manifest, metric)
+        yield SetScores(database, folder, manifest, metric)

@@ -44,7 +44,7 @@ class TextCheck:
 
 
 @dataclass(frozen=True)
-class Finding:
+class SuspectedFault:
     """What one check found in a file.
 
     Attributes:
@@ -253,7 +253,7 @@ SEPARATORS = (
 )
 
 
-def check_captions(texts: Sequence[PlacedText]) -> list[Finding]:
+def check_captions(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
     """Return what looks like a fault of a file of captions, each check once.
 
     Args:
@@ -267,18 +267,18 @@ def check_captions(texts: Sequence[PlacedText]) -> list[Finding]:
     # Of two or three captions, two may well be alike.
     if len(texts) > 2 and len({text.text.strip() for text in texts}) == 1 and texts[0].text.strip():
         summary = f"All {len(texts):,} captions are one text, {_quote(texts[0])}."
-        findings.append(Finding("same_text", summary, (summary,)))
+        findings.append(SuspectedFault("same_text", summary, (summary,)))
     elif all(_LEAD_IN.match(text.text) for text in texts):
         summary = (
             f"All {len(texts):,} captions begin with words about the image, such as {_quote(texts[0])}; references "
             "rarely do."
         )
-        findings.append(Finding("lead_in", summary, (summary,)))
+        findings.append(SuspectedFault("lead_in", summary, (summary,)))
 
     return findings
 
 
-def check_references(texts: Sequence[PlacedText]) -> list[Finding]:
+def check_references(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
     """Return what looks like a fault of a file of references, each check once.
 
     Args:
@@ -291,7 +291,7 @@ def check_references(texts: Sequence[PlacedText]) -> list[Finding]:
     return [*glued, *findings]
 
 
-def _find_glued(texts: Sequence[PlacedText]) -> list[Finding]:
+def _find_glued(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
     """Return the finding of the separator that most references hold; nothing where none looks glued."""
     has_one_each = len({text.image_id for text in texts}) == len(texts)
     held: dict[str, list[PlacedText]] = {}
@@ -313,8 +313,8 @@ def _find_glued(texts: Sequence[PlacedText]) -> list[Finding]:
 
 def _run_text_checks(
     checks: Iterable[TextCheck], texts: Sequence[PlacedText], noun: str
-) -> list[Finding]:
-    findings: list[Finding] = []
+) -> list[SuspectedFault]:
+    findings: list[SuspectedFault] = []
     for check in checks:
         faulty = [text for text in texts if check.has_fault(text.text, text.image_id)]
         if faulty:
@@ -340,7 +340,7 @@ def _make_finding(
     *,
     remedy: str = "",
     is_fatal: bool = False,
-) -> Finding:
+) -> SuspectedFault:
     verb, _, rest = words.partition(" ")
     singular = f"{_SINGULAR[verb]} {rest}"
     predicate = singular if len(faulty) == 1 else words
@@ -353,7 +353,7 @@ def _make_finding(
     for text in faulty:
         shown = "" if is_empty(text.text) else f": '{shorten(text.text)}'"
         lines.append(f"{text.place}: image '{text.image_id}': the {what} {singular}{shown}")
-    return Finding(code, summary, tuple(lines), is_fatal)
+    return SuspectedFault(code, summary, tuple(lines), is_fatal)
 
 
 def _quote(text: PlacedText) -> str:
@@ -363,7 +363,7 @@ def _quote(text: PlacedText) -> str:
     return f"'{shown}' {where}" if shown else f"that {where}"
 
 
-def summarise(findings: Sequence[Finding]) -> list[str]:
+def summarise(findings: Sequence[SuspectedFault]) -> list[str]:
     """Return the lines below a table about what looks like a fault of the files: at most five, each with an example.
 
     Args:

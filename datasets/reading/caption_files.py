@@ -11,7 +11,7 @@ from typing import Any
 
 from ..caption_texts import replace_surrogates
 from ..errors import InputError
-from .caption_checks import Finding, PlacedText, check_captions, check_references
+from .caption_checks import PlacedText, SuspectedFault, check_captions, check_references
 from .caption_names import NameFinder, is_name, text_of
 from .caption_rows import CaptionRow, read_caption_rows
 from .cells import parse_references
@@ -39,7 +39,7 @@ class CandidateFile:
         """Return the place of an image's caption, for messages."""
         return f"{self.source.name}:{self.lines[image_id]}: image '{image_id}'"
 
-    def find_faults(self) -> list[Finding]:
+    def find_faults(self) -> list[SuspectedFault]:
         """Return what looks like a fault of the file."""
         name = Path(self.source.name).name
         texts: list[PlacedText] = []
@@ -70,7 +70,7 @@ class ReferenceFile:
     void_images: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
-    def find_faults(self) -> list[Finding]:
+    def find_faults(self) -> list[SuspectedFault]:
         """Return what looks like a fault of the file."""
         name = Path(self.source.name).name
         placed: list[PlacedText] = []
