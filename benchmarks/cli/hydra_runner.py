@@ -153,20 +153,32 @@ class FolderCallback(Callback):
 
     Attributes:
         made: the folders that a run's folder needs and that were not there before.
+        files_folder: where Hydra keeps its files of the run; None where it keeps none.
+        former_files: what lay there before, by path.
         sweeps: the folder of the sweep that began; empty outside of sweeps.
     """
 
     made: ClassVar[list[Path]] = []
+    files_folder: ClassVar[Path | None] = None
+    former_files: ClassVar[dict[Path, bytes]] = {}
     sweeps: ClassVar[list[Path]] = []
 
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
-        """Remember which folders of a run are new."""
+        """Remember which folders of a run are new, and the files that Hydra writes over."""
         try:
             folder = Path(config.hydra.run.dir).absolute()
         except OmegaConfBaseException:
             # Hydra meets the same error next, and raises it.
             return
         self.made[:] = [path for path in (folder, *folder.parents) if not path.exists()]
+        if config.hydra.output_subdir is None:
+            return
+
+        files_folder = folder / config.hydra.output_subdir
+        FolderCallback.files_folder = files_folder
+        for path in files_folder.glob("*"):
+            if path.is_file():
+                self.former_files[path] = path.read_bytes()
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         """Log the sweep's folder."""
@@ -182,15 +194,30 @@ class FolderCallback(Callback):
 
 
 @contextlib.contextmanager
-def _empty_folders_removed() -> Generator[None]:
-    """Remove the folders that Hydra made for a run which then wrote nothing into them."""
+def _folders_restored(job: Job) -> Generator[None]:
+    """Remove the folders that Hydra made for a run which then wrote nothing, and its files in those of other runs."""
     FolderCallback.made.clear()
+    FolderCallback.files_folder = None
+    FolderCallback.former_files.clear()
     FolderCallback.sweeps.clear()
     try:
         yield
     finally:
         if made := list(FolderCallback.made):
             _remove_if_unused(made)
+        elif job.error is not None and FolderCallback.files_folder is not None:
+            _restore_files(FolderCallback.files_folder, FolderCallback.former_files)
+
+
+def _restore_files(folder: Path, former_files: Mapping[Path, bytes]) -> None:
+    """Take the files of a run that was refused out of Hydra's folder in the folder of another run."""
+    for path in folder.glob("*"):
+        if path in former_files:
+            path.write_bytes(former_files[path])
+        else:
+            path.unlink()
+    if folder.is_dir() and not former_files:
+        folder.rmdir()
 
 
 def _remove_if_unused(folders: Sequence[Path]) -> None:
@@ -320,7 +347,7 @@ def run_hydra(command: Command, words: Sequence[str]) -> int:
         arguments += ["--config-dir", folder]
 
     try:
-        with _empty_folders_removed(), _log_restored(), _argv(arguments):
+        with _folders_restored(job), _log_restored(), _argv(arguments):
             program = hydra.main(
                 version_base="1.3", config_path="pkg://captau.conf", config_name=command.slug
             )

@@ -17,6 +17,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from tests.conftest import run_captau
+
 #: A run that takes a moment: a cheap metric, and no intervals.
 CHEAP = ("metrics=rouge_1", "statistics.interval=none", "ceilings=false")
 HYDRA_FILES = ["config.yaml", "hydra.yaml", "overrides.yaml"]
@@ -446,3 +448,17 @@ def test_a_command_returns_its_headline_value(words, name, column, captau, tmp_p
     elif name == "correlations.csv":
         rows = rows[rows["coefficient"] == "tau_c"]
     assert float(returned) == rows[column].iloc[0]
+
+
+def test_a_refused_run_leaves_the_files_of_the_run_in_its_folder(tmp_path, monkeypatch):
+    """A folder of another run keeps that run's `.hydra`, and one without it gets none."""
+    monkeypatch.chdir(tmp_path)
+    cheap = ("dataset=demo", "metrics=rouge_1", "statistics.interval=none", "ceilings=false")
+    assert run_captau("bench", *cheap, "output_dir=run") == 0
+    before = {path.name: path.read_bytes() for path in Path("run/.hydra").iterdir()}
+    assert run_captau("bench", "dataset=nothing_like_it", "output_dir=run") == 2
+    assert {path.name: path.read_bytes() for path in Path("run/.hydra").iterdir()} == before
+    Path("mine").mkdir()
+    Path("mine/notes.txt").touch()
+    assert run_captau("bench", "metrics=nothing_like_it", "output_dir=mine") == 2
+    assert [path.name for path in Path("mine").iterdir()] == ["notes.txt"]

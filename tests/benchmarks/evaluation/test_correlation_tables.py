@@ -17,6 +17,7 @@ from captau.benchmarks.evaluation.correlation_tables import (
 )
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.pair_tests import PairTests
+from captau.benchmarks.runs.tables import Column
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.datasets.preferences import make_preferences
@@ -126,7 +127,12 @@ def test_a_table_has_the_best_metric_on_top_and_floors_and_ceilings_below() -> N
     assert table.title == "Made: agreement with people"
     assert table.corner == "metric"
     assert table.heads == ["τ_c", "±", "rank", "r"]
-    assert table.latex_columns == [r"$\tau_c$", r"$\pm$", "rank", "$r$"]
+    assert [column.latex for column in table.columns if isinstance(column, Column)] == [
+        r"$\tau_c$",
+        r"$\pm$",
+        "rank",
+        "$r$",
+    ]
     assert lines_of(table) == [
         ("ROUGE-L", ["50.0", "12.5", "1", ""]),
         ("BLEU-1", ["25.0", "5.0", "2", "12.5"]),
@@ -180,7 +186,8 @@ def test_several_dimensions_stand_in_the_heads_and_synthetic_data_are_named() ->
     )
     assert table.title == "Made (synthetic): agreement with people"
     assert table.heads == ["X τ_c", "X τ_b", "y_z τ_c", "y_z τ_b"]
-    assert table.latex_columns[2] == r"y z $\tau_c$"
+    assert isinstance(table.columns[2], Column)
+    assert table.columns[2].latex == r"y z $\tau_c$"
     assert lines_of(table) == [("BLEU-1", ["25.0", "25.0", "50.0", "50.0"])]
     assert table.details == (1, 3)  # the protocol's coefficients are the usual ones
     assert table.verdict == "BLEU-1 reaches X τ_c 25.0."

@@ -17,9 +17,12 @@ from captau.benchmarks.evaluation.overview import (
     OverviewColumn,
     compute_joint_mean,
 )
+from captau.benchmarks.runs.finished_run import FinishedRun
 from captau.benchmarks.runs.results import OVERVIEW_COLUMNS
+from captau.benchmarks.runs.tables import Column
 from captau.benchmarks.scoring.catalog import MetricStyle
 from captau.benchmarks.statistics.bootstrap import Interval, StatisticsOptions
+from captau.metrics.base import Unavailability
 from tests.benchmarks.printed import lines_of
 
 
@@ -32,7 +35,10 @@ STYLES = {
     "n": style("N", 1),
     "mine": style("Mine", 3, "given", "M is a metric."),
 }
-NONE_HAVE = "needs references, which these captions do not have"
+NO_REFERENCES = Unavailability(
+    "needs references, which these captions do not have", "name others", need="references"
+)
+WHY = Unavailability("why.")
 
 
 def row(
@@ -55,7 +61,10 @@ def made(**changes: Any) -> DatasetsOverview:
             *("thumb", "Two, long", "mean", "accuracy"),
             {"m": row(0.7), "n": row(0.8), "mine": row(math.nan)},
             {},
-            {"mine": "dataset thumb: is broken.", "other": "of no metric here"},
+            {
+                "mine": Unavailability("is broken."),
+                "other": Unavailability("of no metric here"),
+            },
         ),
     ]
     joint = JointMean(
@@ -91,7 +100,7 @@ def test_rows_of_the_overview_are_a_metric_and_dataset_each_and_the_mean_last() 
         ["mine", "one", "in_all", "tau_c", 0.375, none, none, 2, ""],
         ["m", "thumb", "mean", "accuracy", 0.7, none, none, none, ""],
         ["n", "thumb", "mean", "accuracy", 0.8, none, none, none, ""],
-        ["mine", "thumb", "mean", "accuracy", none, none, none, none, "dataset thumb: is broken."],
+        ["mine", "thumb", "mean", "accuracy", none, none, none, none, "is broken."],
         ["m", "mean", "", "mean", 0.45, 0.4, 0.5, 1, note],
         ["n", "mean", "", "mean", 0.425, none, none, 2, note],
         ["mine", "mean", "", "mean", 0.46, 0.25, 0.5, 1, note],
@@ -109,11 +118,9 @@ def test_the_table_has_a_column_a_dataset_and_the_mean() -> None:
     assert table.title == "Agreement with people on several datasets"
     assert table.corner == "metric"
     assert table.heads == ["One in all τ_c", "Two, long acc. %", "mean", "±", "rank"]
-    assert table.short_columns == ["One in all τ_c", "THumB acc. %", "mean", "±", "rank"]
-    assert table.latex_columns[2:] == ["mean", r"$\pm$", "rank"]
-    assert table.latex_columns[0].startswith("One in all ")
-    assert table.latex_columns[1].startswith("Two, long ")
-    assert table.latex_columns[:2] != table.heads[:2]
+    assert table.short_heads == ["One in all τ_c", "THumB acc. %", "mean", "±", "rank"]
+    latex = [column.latex for column in table.columns if isinstance(column, Column)]
+    assert latex == [r"One in all $\tau_c$", r"Two, long acc.\ \%"]
     assert lines_of(table) == [
         ("Mine", ["37.5", "–", "46.0", "12.5", "1"]),
         ("M", ["50.0", "70.0", "45.0", "5.0", "1"]),
@@ -153,26 +160,29 @@ def test_a_table_without_a_mean_has_neither_its_columns_nor_a_verdict() -> None:
 @pytest.mark.parametrize(
     ("reasons", "notes"),
     [
-        ([{"m": NONE_HAVE}], ["One has no references, which M needs."]),
-        ([{"m": NONE_HAVE, "n": NONE_HAVE}], ["One has no references, which M and N need."]),
+        ([{"m": NO_REFERENCES}], ["One has no references, which M needs."]),
         (
-            [dict.fromkeys(STYLES, NONE_HAVE)],
+            [{"m": NO_REFERENCES, "n": NO_REFERENCES}],
+            ["One has no references, which M and N need."],
+        ),
+        (
+            [dict.fromkeys(STYLES, NO_REFERENCES)],
             ["One has no references, which all of these metrics need."],
         ),
         (
-            [dict.fromkeys(STYLES, NONE_HAVE)] * 2,
+            [dict.fromkeys(STYLES, NO_REFERENCES)] * 2,
             ["One, Two have no references, which all of these metrics need."],
         ),
-        ([dict.fromkeys(STYLES, "why")] * 2, ["One, Two: why."]),
+        ([dict.fromkeys(STYLES, WHY)] * 2, ["One, Two: why."]),
         (
-            [{"m": "why", "n": "dataset d0: why."}, {"m": "why"}],
+            [{"m": WHY, "n": WHY}, {"m": WHY}],
             ["One: M, N: why.", "Two: M: why."],
         ),
-        ([{"m": "why"}, {"m": "why"}], ["One, Two: M: why."]),
+        ([{"m": WHY}, {"m": WHY}], ["One, Two: M: why."]),
     ],
 )
 def test_reasons_stand_once_for_datasets_and_metrics(
-    reasons: list[dict[str, str]], notes: list[str]
+    reasons: list[dict[str, Unavailability]], notes: list[str]
 ) -> None:
     columns = [
         OverviewColumn(f"d{n}", title, "x", "tau_c", reasons=of_dataset)
@@ -197,14 +207,15 @@ def test_a_column_is_that_of_a_measured_datasets_headline() -> None:
         caption_set=SimpleNamespace(name="one", card=card),
         ranks={("m", "x", "tau_c"): 2, ("m", "x", "pearson"): 1, ("n", "y", "tau_c"): 3},
     )
-    found = OverviewColumn.of_dataset(cast(Any, measured), {"k": "needs a GPU"})
+    reasons = {"k": Unavailability("needs a GPU")}
+    found = OverviewColumn.of_dataset(cast(Any, measured), reasons)
     assert (found.dataset, found.title, found.dimension, found.coefficient, found.quoted) == (
         *("one", "One", "x", "tau_c", "x"),
     )
     assert {m: r["value"] for m, r in found.rows.items()}["m"] == 0.5
     assert list(found.rows) == ["m", "n"]
     assert found.ranks == {"m": 2}
-    assert found.reasons == {"n": "undefined", "k": "needs a GPU"}
+    assert found.reasons == {"n": Unavailability("undefined"), **reasons}
     assert found.value("m") == 0.5
     assert math.isnan(found.value("k"))
 
@@ -239,7 +250,13 @@ def finished(records: list[Any], *, is_there: bool = True, **changes: Any) -> An
         **changes,
     }
     frame = pd.DataFrame(records, columns=pd.Index(OVERVIEW_COLUMNS))
-    return SimpleNamespace(has_file=lambda name: is_there, overview=frame, run=run, folder=Path())
+    return SimpleNamespace(
+        has_file=lambda name: is_there,
+        overview=frame,
+        run=run,
+        folder=Path(),
+        find_reasons=FinishedRun(Path(), run).find_reasons,
+    )
 
 
 def test_an_overview_is_read_from_what_a_run_wrote() -> None:
@@ -254,7 +271,11 @@ def test_an_overview_is_read_from_what_a_run_wrote() -> None:
     assert (thumb.dataset, thumb.title, thumb.dimension, thumb.quoted) == (
         *("thumb", "THumB 1.0", "total", ""),
     )
-    assert (thumb.ranks, thumb.reasons) == ({"m": 2}, {"n": "broken"})
+    assert (thumb.ranks, thumb.reasons) == ({"m": 2}, {"n": Unavailability("broken")})
+    recorded = {"thumb": {"n": NO_REFERENCES.record()}}
+    lacking = DatasetsOverview.of_run(finished([*RECORDS, *MEANS], missing=recorded))
+    assert lacking is not None
+    assert lacking.columns[1].reasons == {"n": NO_REFERENCES}
     assert found.joint == JointMean(
         ["one"], {"m": 0.625}, {"m": Interval(low=0.5, high=0.75)}, {"m": 1}
     )

@@ -62,22 +62,6 @@ def score(items):
 """
 
 
-def test_the_jobs_of_a_sweep_run_on_two_nodes(address, captau, tmp_path):
-    """It joins a cluster and leaves it; so it comes before this process joins for good."""
-    (tmp_path / "both_nodes.py").write_text(BOTH_NODES)
-    metrics = 'metrics=["python(both_nodes:score)",rouge_1],["python(both_nodes:score)",rouge_2]'
-    words = ("bench", "-m", "hydra/launcher=ray", f"hydra.launcher.address={address}", metrics)
-    cheap = ("statistics.interval=none", "ceilings=false")
-    status, out, err = captau(*words, *cheap, "output_dir=sweep")
-    assert (status, err) == (0, "")
-    assert "2 jobs: 2 done" in out
-    assert len(list((tmp_path / "nodes").iterdir())) == 2
-    assert captau("bench", "metrics=[rouge_2]", *cheap, "output_dir=alone")[0] == 0
-    alone = (tmp_path / "alone" / "correlations.csv").read_text().splitlines()
-    swept = (tmp_path / "sweep" / "1" / "correlations.csv").read_text().splitlines()
-    assert set(alone) < set(swept)
-
-
 def test_two_nodes_give_the_scores_of_one_process(rows, tmp_path, monkeypatch, cluster):
     (tmp_path / "both_nodes.py").write_text(BOTH_NODES)
     monkeypatch.chdir(tmp_path)
@@ -159,8 +143,7 @@ def test_a_cluster_that_cannot_be_reached_is_one_line(address, rows, tmp_path, c
     assert "ray start --head" in message
 
 
-@pytest.mark.parametrize("words", [["score", "engine=ray"], ["bench", "-m", "hydra/launcher=ray"]])
-def test_a_cluster_that_needs_a_token_is_one_line(words, rows, tmp_path, capsys, monkeypatch):
+def test_a_cluster_that_needs_a_token_is_one_line(rows, tmp_path, capsys, monkeypatch):
     """Somebody listens, and answers nobody who comes without it."""
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
 
@@ -172,10 +155,7 @@ def test_a_cluster_that_needs_a_token_is_one_line(words, rows, tmp_path, capsys,
     path = write(tmp_path / "set.jsonl", rows)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        if words[0] == "score":
-            words = [*words[:2], f"ray.address={address}", f"candidates={path}"]
-        else:
-            words = [*words, f"hydra.launcher.address={address}", "metrics=[bleu_1],[bleu_2]"]
+        words = ("score", "engine=ray", f"ray.address={address}", f"candidates={path}")
         assert command(*words, f"output_dir={tmp_path / 'out'}") == 2
     message = capsys.readouterr().err
     assert message.count("\n") == 1

@@ -273,7 +273,8 @@ def test_a_system_of_a_lower_rank_is_not_behind_every_other():
 
 def test_places_by_means_are_shared_by_equal_ones():
     means = pd.Series({"A": 1.0, "B": 3.0, "C": np.nan, "D": 1.0})
-    assert places_of(means, ["B", "A", "D", "C"]) == ["1", "2", "2", ""]
+    places = places_of(means, ["B", "A", "D", "C"])
+    assert [str(place) for place in places] == ["1", "2", "2", ""]
 
 
 def test_the_note_on_orders_says_where_other_dimensions_are():
