@@ -14,7 +14,7 @@ from captau.benchmarks.options.declaration import option
 from captau.benchmarks.options.shared import MeasuringOptions
 from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.runs.results import RunClock, describe_environment
-from captau.benchmarks.runs.tables import ResultTable
+from captau.benchmarks.runs.tables import ResultTable, Row, count_cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class CountOptions(MeasuringOptions):
 def run(options):
     clock = RunClock()
     counts = {name: len(options.locations.load(name).items) for name in options.datasets}
-    rows = [(name, [str(n)]) for name, n in counts.items() if n >= options.least]
+    rows = [Row(name, [count_cell(n)]) for name, n in counts.items() if n >= options.least]
     record = {"command": "count", "config": dict(options.configuration), **describe_environment()}
     frame = pd.DataFrame({"dataset": list(counts), "n": list(counts.values())})
     table = ResultTable("Items", "dataset", ["n"], rows)

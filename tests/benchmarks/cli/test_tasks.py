@@ -13,14 +13,16 @@ import pytest
 
 from captau.benchmarks.cli import tasks, terminal
 from captau.benchmarks.cli.command import Command
-from captau.benchmarks.runs.tables import ResultTable
+from captau.benchmarks.runs.tables import ResultTable, Row
 from captau.datasets.errors import InputError
 from tests.conftest import run_captau
 
 COMMAND = Command("made", "..options.bench:BenchOptions", lambda *_: 0, "", "")
-NUMBERS = ResultTable("Numbers", "row", ["a", "b"], [("x", ["1", "2"])], notes=["n"], details=(1,))
-MORE = ResultTable("More", "row", ["c"], [("y", ["3"])], notes=["n", "m"])
-DETAIL = ResultTable("Detail", "row", ["d"], [("z", ["4"])], is_detail=True)
+NUMBERS = ResultTable(
+    "Numbers", "row", ["a", "b"], [Row("x", ["1", "2"])], notes=["n"], details=(1,)
+)
+MORE = ResultTable("More", "row", ["c"], [Row("y", ["3"])], notes=["n", "m"])
+DETAIL = ResultTable("Detail", "row", ["d"], [Row("z", ["4"])], is_detail=True)
 
 
 def made_result(**values: Any) -> SimpleNamespace:

@@ -88,7 +88,7 @@ def test_the_files_are_the_contract(agree):
     assert set(frame["n_items"]) == {360}
     assert set(frame.loc[frame["std"] != "", "measure"]) == set(HALF_MEASURES)
     assert {p.name for p in folder.iterdir()} == {
-        *("agreement.csv", "distributions.csv", "table.md", "table.tex", "run.json"),
+        *("agreement.csv", "distributions.csv", "table.md", "table.tex", "run.json", ".hydra"),
         *("rating_distribution.svg", "rating_distribution.png", "stability.svg", "stability.png"),
     }
     markdown = (folder / "table.md").read_text(encoding="utf-8")
@@ -105,7 +105,9 @@ def test_the_files_are_the_contract(agree):
 
 def test_runs_with_one_seed_write_equal_bytes(agree):
     folder = agree("seed=3", "draws=4")[3]
-    before = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "run.json"}
+    before = {
+        p.name: p.read_bytes() for p in folder.iterdir() if p.is_file() and p.name != "run.json"
+    }
     agree("seed=3", "draws=4")
     assert {name: (folder / name).read_bytes() for name in before} == before
     agree("seed=4", "draws=4")

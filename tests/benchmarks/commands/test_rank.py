@@ -39,7 +39,7 @@ def test_the_files_have_the_columns_of_the_contract(tmp_path, capsys):
         "system_tests": SYSTEM_TEST_COLUMNS,
         "metric_orders": ORDER_COLUMNS,
     }
-    assert {name: tuple(table.heads) for name, table in tables.items()} == columns
+    assert {name: tuple(table.columns) for name, table in tables.items()} == columns
     systems, tests = tables["systems"], tables["system_tests"]
     n_systems = systems["system"].nunique()
     assert len(tests) == n_systems * (n_systems - 1) // 2
