@@ -278,7 +278,7 @@ def test_the_command_writes_and_draws(tmp_path, capsys):
     arguments = ["metrics=[rouge_1]", "kind=[images,raters]", "draws=5", "seed=3"]
     assert run_captau("sensitivity", *arguments, f"output_dir={tmp_path / 'a'}") == 0
     capsys.readouterr()
-    files = {p.name for p in (tmp_path / "a").iterdir()}
+    files = {p.name for p in (tmp_path / "a").iterdir() if p.is_file()}
     assert files == {
         "sensitivity.csv", "table.md", "table.tex", "sensitivity.svg", "sensitivity.png", "run.json"
     }  # fmt: skip
