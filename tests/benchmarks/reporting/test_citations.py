@@ -389,7 +389,7 @@ def test_a_table_of_a_study_that_is_no_text_is_one_line(studies, tmp_path, capsy
     record = json.loads((studies["agree"] / "run.json").read_text())
     record.pop("files")  # as captau 0.1 wrote it
     (tmp_path / "run.json").write_text(json.dumps(record))
-    (tmp_path / "table.md").write_bytes(b"\xff\xfe")
+    (tmp_path / "table.md").write_bytes(b"a\xff")
     assert run_captau("table", f"run={tmp_path}") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "table.md:1: not UTF-8 text" in line
