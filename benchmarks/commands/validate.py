@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: The most rows of a Parquet file, whose rows may be packed into a few bytes.
 MOST_ROWS = 5_000_000
+#: So many faults say that a file holds no captions; reading on would only take time.
+_MOST_FAULTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -192,17 +194,28 @@ def check_captions(
     return len(candidates.captions)
 
 
+class _NoCaptionFileError(Exception):
+    """A file has so many faults that reading on is no use."""
+
+
 def _read_captions(data: bytes, path: Path, member: str, faults: Faults) -> CandidateFile | None:
     """Return the captions of one system; None where the file has none, or those of several systems."""
     name = f"{path}: {member}" if member else str(path)
 
+    n_before = faults.count
+
     def report(error: InputError) -> None:
         faults.add(str(error))
+        if faults.count - n_before >= _MOST_FAULTS:
+            raise _NoCaptionFileError
 
     try:
         systems = read_systems(Path(name), data, report=report)
     except InputError as error:
-        report(error)
+        faults.add(str(error))
+        return None
+    except _NoCaptionFileError:
+        faults.add(f"{name}: more than {_MOST_FAULTS:,} faults; not a file of captions")
         return None
     if len(systems) > 1:
         faults.add(f"{name}: captions of {len(systems)} systems, where one is expected")

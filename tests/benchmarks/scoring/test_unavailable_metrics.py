@@ -163,7 +163,7 @@ def test_score_lists_them_too(no_weights, tmp_path):
     assert run_captau("score", *given, "metrics=sacrebleu,clipscore", f"output_dir={out}") == 0
     assert set(json.loads((out / "corpus.json").read_text())) == {"sacrebleu"}
     missing = json.loads((out / "run.json").read_text())["missing"]
-    assert "has none" in missing["clipscore"]
+    assert missing["clipscore"]["problem"].endswith("has none")
     assert run_captau("score", given[0], "metrics=text", f"output_dir={out}") == 2
 
 
