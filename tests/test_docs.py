@@ -100,7 +100,7 @@ ELSEWHERE = {
     "captau bench dataset=thumb metrics=cider cache.scores=": "wants a shared folder or an object store",
     "captau agree kind=words references=captions_val2014.json words.parts=true words.scores=": "wants a system's scores",
     "captau collect": "serves a site until it is stopped; tests/server/test_command.py runs it",
-    "captau table 'run=sweep/*'": "reads a sweep; tests/benchmarks/cli/test_hydra.py makes one",
+    "captau table run=sweep/*": "reads a sweep; tests/benchmarks/cli/test_hydra.py makes one",
     "captau bench -m hydra/sweeper=": "needs a plugin; tests/benchmarks/cli/test_hydra.py optimises",
     "captau agree dataset=file file.path=gathered/": "reads what people said on that site",
     "captau bench dataset=file file.path=gathered/": "the same",

@@ -160,12 +160,6 @@ class ResultTable:
     has_legend: bool = False
     latex_label: str = ""
 
-    def _repr_html_(self) -> str:
-        """Return the table as a notebook shows it."""
-        from .html_table import html_of
-
-        return html_of(self)
-
     @property
     def heads(self) -> list[str]:
         """The whole heads of the columns, in plain text."""

@@ -108,7 +108,6 @@ def test_latex() -> None:
 def test_html_escapes_labels_cells_and_notes() -> None:
     table = ResultTable("A < B", "metric", ["x"], [Row("<i>", ["1 & 2"])], notes=["<script>"])
     html = html_of(table)
-    assert html == table._repr_html_()
     assert "<caption>A &lt; B</caption>" in html
     assert '<tr><th scope="col">metric</th><th scope="col">x</th></tr>' in html
     assert '<tr><th scope="row">&lt;i&gt;</th><td>1 &amp; 2</td></tr>' in html
