@@ -68,7 +68,7 @@ import pandas as pd
 from captau.benchmarks.options.shared import MeasuringOptions
 from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.runs.results import RunClock, describe_environment
-from captau.benchmarks.runs.tables import ResultTable
+from captau.benchmarks.runs.tables import ResultTable, Row, count_cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,8 @@ def run(options):
     counts = {name: len(options.locations.load(name).items) for name in options.datasets}
     record = {"command": "count", "config": dict(options.configuration), **describe_environment()}
     frame = pd.DataFrame({"dataset": list(counts), "n": list(counts.values())})
-    table = ResultTable("Items", "dataset", ["n"], [(name, [str(n)]) for name, n in counts.items()])
+    rows = [Row(name, [count_cell(n)]) for name, n in counts.items()]
+    table = ResultTable("Items", "dataset", ["n"], rows)
     return Results({"counts.csv": frame}, record | clock.record(), [table])
 '''
 ENTRY_POINTS = """
