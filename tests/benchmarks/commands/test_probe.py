@@ -14,8 +14,8 @@ import captau
 from captau.benchmarks.evaluation.probes.faults import CONTROLS, FAULTS
 from captau.benchmarks.evaluation.probes.noticed import (
     find_noticed,
-    format_probe_cell,
     measure_probes,
+    probe_cell,
     weakest_sentences,
 )
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
@@ -158,7 +158,7 @@ def test_the_figure_shows_each_share_and_marks_the_weak_ones(run: Path, tmp_path
     assert svg == (run / "probes.svg").read_text()
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
     rows = pd.read_csv(run / "probes.csv").dropna(subset=["value"])
-    cells = [format_probe_cell(row) for row in rows.to_dict("records")]
+    cells = [probe_cell(row).text for row in rows.to_dict("records")]
     assert [text for text in texts if re.fullmatch(r"\d+!?", text)] == cells
     assert any(cell.endswith("!") for cell in cells)
     faults = rows["fault"].unique().tolist()

@@ -428,7 +428,7 @@ def test_a_finished_run_is_not_done_again_and_another_is_refused(tmp_path, capsy
 def test_folds_leave_no_raters_behind(tmp_path):
     out = tmp_path / "run"
     assert run(*QUICK, "design=folds", "folds=2", f"output_dir={out}") == 0
-    assert not [p for p in out.iterdir() if p.is_dir()]
+    assert [p.name for p in out.iterdir() if p.is_dir()] == [".hydra"]
     scores = pd.read_parquet(out / "scores.parquet")
     assert len(scores) == 360
     assert scores["score"].notna().all()

@@ -44,6 +44,7 @@ from captau.benchmarks.statistics.significance import (
     permutation_test,
     williams,
 )
+from tests.benchmarks.printed import lines_of
 from tests.benchmarks.statistics.rating_matrices import table_of_matrix
 from tests.conftest import run_captau, says
 
@@ -601,8 +602,8 @@ def test_bench_has_intervals_of_every_defined_row():
     assert (frame["ci_low"] <= frame["value"]).all()
     assert (frame["value"] <= frame["ci_high"]).all()
     (table,) = results.tables
-    assert table.columns[:6] == ["τ_c", "±", "rank", "τ_b", "±", "rank"]
-    cells = dict(table.rows)
+    assert table.heads[:6] == ["τ_c", "±", "rank", "τ_b", "±", "rank"]
+    cells = dict(lines_of(table))
     row = frame[(frame["metric"] == "rouge_1") & (frame["coefficient"] == "tau_c")].iloc[0]
     assert cells["ROUGE-1"][1] == f"{50 * (row['ci_high'] - row['ci_low']):.1f}"
     assert {cells["ROUGE-1"][2], cells["ROUGE-2"][2]} <= {"1", "2"}

@@ -216,7 +216,7 @@ def test_files_of_labels(name, text, tmp_path):
         ("l.csv", "image_id,labels\n,dog\n", "l.csv:2: image_id is empty"),
         ("l.csv", "image_id,objects\n1,dog\n", "no column 'labels'"),
         ("l.csv", 'image_id,labels\n1,"[dog"\n', "l.csv:2: labels is '[dog'"),
-        ("l.txt", "", "its ending is not one of"),
+        ("l.txt", "", "l.txt:1: not valid JSON (nothing is in it)"),
     ],
 )
 def test_a_file_of_labels_that_is_wrong(name, text, message, tmp_path):

@@ -9,7 +9,7 @@ import sys
 
 import requests
 
-from captau.benchmarks.cli.main import StderrLines
+from captau.benchmarks.cli.terminal import StderrLines
 from captau.server.challenge import worker_pool
 from tests.server.challenge.conftest import write_challenge
 

@@ -167,7 +167,7 @@ def test_of_a_dataset_and_its_files(tmp_path):
     assert not run_captau(
         "agree", "kind=captions", "metrics=[bleu_1,cider]", f"output_dir={folder}"
     )
-    names = {p.name for p in folder.iterdir()}
+    names = {p.name for p in folder.iterdir() if p.is_file()}
     assert names == {"agreement.csv", "human.csv", "table.md", "table.tex", "run.json"}
     assert "SYNTHETIC" in (folder / "table.md").read_text(encoding="utf-8")
     told = json.loads((folder / "run.json").read_text(encoding="utf-8"))

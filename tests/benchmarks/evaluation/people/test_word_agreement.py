@@ -226,7 +226,7 @@ def test_awkward_captions(tmp_path):
 def test_files_and_figure(tmp_path):
     folder = tmp_path / "out"
     assert not run_captau("agree", "kind=words", "words.label=[star,red]", f"output_dir={folder}")
-    names = {p.name for p in folder.iterdir()}
+    names = {p.name for p in folder.iterdir() if p.is_file()}
     assert names == {
         *("agreement.csv", "words.csv", "table.md", "table.tex", "run.json"),
         *("word_agreement.svg", "word_agreement.png"),

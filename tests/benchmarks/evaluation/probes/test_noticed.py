@@ -14,9 +14,9 @@ from captau.benchmarks.evaluation.probes.noticed import (
     PROBE_COLUMNS,
     example_table,
     find_noticed,
-    format_probe_cell,
     is_weak,
     measure_probes,
+    probe_cell,
     probe_tables,
     weakest_sentences,
 )
@@ -177,7 +177,7 @@ def row_of(fault: str, value: float, low: float = math.nan, metric: str = "m") -
 def test_a_weak_spot_has_an_exclamation_mark(
     fault: str, value: float, low: float, cell: str
 ) -> None:
-    assert format_probe_cell(row_of(fault, value, low)) == cell
+    assert probe_cell(row_of(fault, value, low)).text == cell
     assert is_weak(row_of(fault, value, low)) == cell.endswith("!")
 
 

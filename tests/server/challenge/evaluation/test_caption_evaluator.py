@@ -163,7 +163,7 @@ def test_faults_of_results_on_two_splits(tmp_path):
     swapped = zip_splits(tmp_path / "swapped", val2014=rows[:4], test2014=rows[4:])
     assert evaluator.check_submission(swapped, "a.zip").faults == [
         "a.zip: captions_val2014_mine_results.json: no caption of image 'img04.png'",
-        "a.zip: captions_test2014_mine_results.json: entry 0: unknown image 'img04.png'",
+        "a.zip: captions_test2014_mine_results.json:1: unknown image 'img04.png'",
     ]
 
 

@@ -151,7 +151,7 @@ def test_all_faults_of_an_invalid_submission_are_listed(site, capsys):
     assert fields == ("invalid", 2, False)
     assert print_outcome(submission) == 2
     printed = capsys.readouterr()
-    assert "captau: a.json: entry 12: unknown image 'other.png'" in printed.err
+    assert "captau: a.json:1: unknown image 'other.png'" in printed.err
     assert printed.out.startswith("a.json: not valid: 2 faults")
 
 
