@@ -179,7 +179,12 @@ def test_faults_of_captions_name_file_line_and_field(tmp_path, field, value, par
         ("ratings", "{3: a}", "ratings", ["ratings: unknown option of dataset file"]),
         ("ratings", "{}", "ratings", ["ratings: ", "path"]),
         ("ratings", "{path: none.csv}", "ratings", ["ratings: ", "none.csv: cannot be read"]),
-        ("ratings", "{path: ratings.csv}", "ratings", ["ratings: ", "no column 'image'"]),
+        (
+            "ratings",
+            "{path: ratings.csv, image: pictures}",
+            "ratings",
+            ["ratings: ", "no column 'pictures'"],
+        ),
         (
             "ratings",
             "{path: ratings.csv, images: a}",
