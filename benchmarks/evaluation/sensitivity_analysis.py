@@ -291,8 +291,6 @@ class SensitivityAnalysis:
                 reason = rated.reason.phrase if rated.reason else correlation.explanation
                 names = self._names("length", dimension, metric, coefficient, band.longest)
                 row = names | _curve_point(values, reason, note)
-
-                row = names | _curve_point(values, reason, note)
                 row |= {"value": correlation.value, "other": band.label}
                 # All resamples of one image are alike.
                 if n_images < 2:

@@ -238,7 +238,6 @@ class Checked:
         of_all = [part for part in self.aspects if part in ASPECTS[:2]]
         of_metrics = [part for part in self.aspects if part not in of_all]
         cases = [(part, part, "") for part in of_all]
-        cases = [(part, part, "") for part in of_all]
         for metric in self.metrics:
             cases += [(f"{metric}: {part}", part, metric) for part in of_metrics]
 
