@@ -33,6 +33,7 @@ class TextCheck:
         words: what such a text is or holds, from the verb in the plural on.
         is_of_captions, is_of_references: of which texts it is.
         is_fatal: whether a submission with such a caption is not valid.
+        needs_sign: whether only a text with one of `_SIGNS` can have the fault.
     """
 
     code: str
@@ -41,6 +42,7 @@ class TextCheck:
     is_of_captions: bool = True
     is_of_references: bool = True
     is_fatal: bool = False
+    needs_sign: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def is_empty(text: str) -> bool:
 
 def _has_pattern(pattern: re.Pattern[str]) -> Callable[[str, str], bool]:
     def search(text: str, _: str) -> bool:
-        return _SIGNS.search(text) is not None and pattern.search(text) is not None
+        return pattern.search(text) is not None
 
     return search
 
@@ -146,9 +148,6 @@ def _is_image_id(text: str, image_id: str) -> bool:
 
 
 def _is_printed(text: str, _: str) -> bool:
-    if not _SIGNS.search(text):
-        return False
-
     return is_printed_list(text.strip()) or _PRINTED_OBJECT.fullmatch(text) is not None
 
 
@@ -180,36 +179,43 @@ TEXT_CHECKS = (
         code="thoughts",
         has_fault=_has_pattern(_THOUGHTS),
         words="hold a model's thoughts",
+        needs_sign=True,
     ),
     TextCheck(
         code="turns",
         has_fault=_has_pattern(_TURNS),
         words="hold the turns of a chat",
+        needs_sign=True,
     ),
     TextCheck(
         code="tokens",
         has_fault=_has_pattern(_TOKENS),
         words="hold a model's special tokens",
+        needs_sign=True,
     ),
     TextCheck(
         code="markdown",
         has_fault=_has_pattern(_MARKDOWN),
         words="hold Markdown",
+        needs_sign=True,
     ),
     TextCheck(
         code="html",
         has_fault=_has_pattern(_HTML),
         words="hold HTML",
+        needs_sign=True,
     ),
     TextCheck(
         code="escapes",
         has_fault=_has_pattern(_ESCAPES),
         words="hold escapes, such as \\n, written out",
+        needs_sign=True,
     ),
     TextCheck(
         code="printed",
         has_fault=_is_printed,
         words="are a list or an object as a program prints it",
+        needs_sign=True,
     ),
     TextCheck(
         code="half_character",
@@ -314,9 +320,12 @@ def _find_glued(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
 def _run_text_checks(
     checks: Iterable[TextCheck], texts: Sequence[PlacedText], noun: str
 ) -> list[SuspectedFault]:
+    # Nearly all texts have no sign, and seven checks need not look at them.
+    with_sign = [text for text in texts if _SIGNS.search(text.text)]
     findings: list[SuspectedFault] = []
     for check in checks:
-        faulty = [text for text in texts if check.has_fault(text.text, text.image_id)]
+        candidates = with_sign if check.needs_sign else texts
+        faulty = [text for text in candidates if check.has_fault(text.text, text.image_id)]
         if faulty:
             finding = _make_finding(
                 check.code,

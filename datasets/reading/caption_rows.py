@@ -142,6 +142,7 @@ class _JsonReader:
         self._report = report
         self._describe_image = describe_image
         self._lists: list[str] = []
+        self._has_rows = False
 
     def rows(self) -> Iterator[CaptionRow]:
         """Yield the rows.
@@ -175,8 +176,6 @@ class _JsonReader:
         # Beside a list of rows, members are what the file says of itself.
         if not self._has_rows:
             yield from self._read_members(members)
-
-    _has_rows = False
 
     def _guard(self, read: Callable[..., CaptionRow | None], *arguments: Any) -> CaptionRow | None:
         """Return a row, or None for a fault that was reported."""
