@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
 
 from ...datasets.cache import cache_folder, replacing
 from ...datasets.errors import InputError
@@ -25,7 +24,7 @@ from ...datasets.reading.object_stores import RemotePath, is_url
 from ...datasets.reading.shard_files import Shard, find_shards, kind_of
 from ...metrics.base import Floats
 from ..options.large import LargeOptions
-from ..runs.output_folder import RUN_FILE, files_of_record, write_file
+from ..runs.output_folder import RUN_FILE, files_of_record, hold_lock, write_file
 from .plan import digest_of
 
 
@@ -42,18 +41,13 @@ def lock_folder(work: Path, output: str) -> Generator[None]:
     Raises:
         InputError: where another run holds the lock.
     """
-    lock = FileLock(work.with_name(f"{work.name}.lock"), timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise InputError(
-            f"{output}: another run is writing there; wait for it, or name another output_dir="
-        ) from error
-    try:
-        yield
-    finally:
-        Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()
+    lock = work.with_name(f"{work.name}.lock")
+    problem = f"{output}: another run is writing there; wait for it, or name another output_dir="
+    with hold_lock(lock, problem):
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 class ResultFolder:

@@ -6,7 +6,7 @@ from html import escape
 from importlib import resources
 
 from .marked_cells import mark_cell, mark_lines_below
-from .tables import Column, ResultTable, Row
+from .tables import ResultTable, Row
 
 _LOOKS = {
     "": '<span class="number">{}</span>',
@@ -43,8 +43,9 @@ def html_of(table: ResultTable) -> str:
 
 def _head_of(table: ResultTable) -> str:
     """Return the head: a line, or two where columns share a part of theirs."""
-    heads = [column.head if isinstance(column, Column) else column for column in table.columns]
-    cells = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+    cells = "".join(
+        f'<th scope="col">{escape(column.head)}</th>' for column in table.described_columns
+    )
     corner = escape(table.corner)
     if not any(over for over, _ in table.spans):
         return f'<tr><th scope="col">{corner}</th>{cells}</tr>'

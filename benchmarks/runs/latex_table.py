@@ -91,10 +91,9 @@ def _choose_size(table: ResultTable, *, is_beside: bool) -> tuple[str, bool]:
     """
     rows = [row for row in table.rows if row.cells]
     n_characters = max([len(table.corner), *(len(row.sourced_label) for row in rows)])
-    for index, column in enumerate(table.columns):
-        head = column.head if isinstance(column, Column) else column
+    for index, column in enumerate(table.described_columns):
         lengths = [len(_characters_of(row.cells[index], table)) for row in rows]
-        n_characters += max([*lengths, 0 if is_beside else len(head)])
+        n_characters += max([*lengths, 0 if is_beside else len(column.head)])
     gaps = (3 if is_beside else 12) * len(table.columns)
     for size, width in _SIZES.items():
         if n_characters * width + gaps <= _TEXT_COLUMN:
@@ -135,7 +134,7 @@ def _head_lines(
 ) -> list[str]:
     """Return the head: the datasets above their coefficients, or many datasets beside each other."""
     lines: list[str] = []
-    columns = [column if isinstance(column, Column) else Column(column) for column in table.columns]
+    columns = table.described_columns
     widths = [2 if has_tail else 1 for has_tail in has_tails]
     heads = [_latex_head(column) for column in columns]
     if is_beside:

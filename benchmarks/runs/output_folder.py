@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -128,6 +128,26 @@ def _sweep(folder: Path, name: str = ".+") -> None:
         match = re.fullmatch(rf"\.{name}\.(\d+)\.tmp", path.name)
         if match and not is_process_alive(int(match.group(1))):
             path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def hold_lock(path: Path, problem: str) -> Generator[None]:
+    """Hold the lock of a file while the block lasts; the system's lock goes with its process.
+
+    Raises:
+        InputError: with the problem, where another process holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise InputError(problem) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def find_run(text: str) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pandas as pd
@@ -161,6 +161,11 @@ class ResultTable:
     latex_label: str = ""
 
     @property
+    def described_columns(self) -> list[Column]:
+        """The columns, a `Column` in place of each plain head."""
+        return [column if isinstance(column, Column) else Column(column) for column in self.columns]
+
+    @property
     def heads(self) -> list[str]:
         """The whole heads of the columns, in plain text."""
         return [str(column) for column in self.columns]
@@ -168,21 +173,17 @@ class ResultTable:
     @property
     def short_heads(self) -> list[str]:
         """The heads for narrow terminals."""
-        return [
-            column.short or str(column) if isinstance(column, Column) else column
-            for column in self.columns
-        ]
+        return [column.short or str(column) for column in self.described_columns]
 
     @property
     def spans(self) -> list[tuple[str, int]]:
         """The heads that columns share, and over how many; empty ones where they share none."""
         spans: list[tuple[str, int]] = []
-        for column in self.columns:
-            over = column.over if isinstance(column, Column) else ""
-            if spans and spans[-1][0] == over:
-                spans[-1] = (over, spans[-1][1] + 1)
+        for column in self.described_columns:
+            if spans and spans[-1][0] == column.over:
+                spans[-1] = (column.over, spans[-1][1] + 1)
             else:
-                spans.append((over, 1))
+                spans.append((column.over, 1))
         return spans
 
     @property
@@ -364,14 +365,20 @@ def count_cell(number: int | None) -> AnyCell:
     return "" if number is None else Cell(f"{number:,}", number, number)
 
 
+def rank_printed(cells: Iterable[Cell], *, higher_is_better: bool = True) -> dict[float, str]:
+    """Return the emphasis of the best and of the second best printed number; equal numbers share it."""
+    numbers = {cell.printed for cell in cells if not math.isnan(cell.printed)}
+    leading = sorted(numbers, reverse=higher_is_better)[:2]
+    return dict(zip(leading, ("best", "second"), strict=False))
+
+
 def mark_best(cells: Sequence[AnyCell]) -> list[AnyCell]:
     """Return cells in which the greatest printed number is marked as the best; several that are equal all are."""
-    numbers = [
-        cell.printed for cell in cells if isinstance(cell, Cell) and not math.isnan(cell.printed)
-    ]
-    best = max(numbers, default=math.nan)
+    emphasis = rank_printed(cell for cell in cells if isinstance(cell, Cell))
     return [
-        replace(cell, emphasis="best") if isinstance(cell, Cell) and cell.printed == best else cell
+        replace(cell, emphasis="best")
+        if isinstance(cell, Cell) and emphasis.get(cell.printed) == "best"
+        else cell
         for cell in cells
     ]
 

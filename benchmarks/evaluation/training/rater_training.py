@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from filelock import FileLock, Timeout
 
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
@@ -30,6 +29,7 @@ from ....metrics.learned.common.training import HISTORY_COLUMNS, TrainingSession
 from ....metrics.learned.rater import CARD_FILE, PAGE_FILE, Calibration, RaterCard
 from ....metrics.rows import Rows
 from ...runs.frames import groups_of, make_frame
+from ...runs.output_folder import hold_lock
 from ...runs.results import describe_environment, to_csv
 from ...runs.tables import AnyCell, ResultTable, Row, count_cell, format_number, number_cell
 from ...scoring.catalog import metric_style
@@ -282,17 +282,13 @@ def lock_folder(folder: Path) -> Generator[None]:
     Raises:
         InputError: where another run trains there.
     """
-    lock = FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise InputError(f"{folder}: another run trains there; set another output_dir") from error
-    try:
-        yield
-    finally:
-        lock.release()
-        if [p.name for p in folder.iterdir()] == [".lock"]:
-            (folder / ".lock").unlink(missing_ok=True)
+    lock = folder / ".lock"
+    with hold_lock(lock, f"{folder}: another run trains there; set another output_dir"):
+        try:
+            yield
+        finally:
+            if [path.name for path in folder.iterdir()] == [lock.name]:
+                lock.unlink(missing_ok=True)
 
 
 def train_rater(

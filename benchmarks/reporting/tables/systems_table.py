@@ -10,7 +10,7 @@ from ....datasets.errors import InputError, unknown
 from ...evaluation.wording import interval_words, rank_words
 from ...runs.finished_run import FinishedRun
 from ...runs.latex_table import escape_latex
-from ...runs.tables import MISSING, Cell, ResultTable, Row
+from ...runs.tables import MISSING, Cell, ResultTable, Row, rank_printed
 from ...scoring.catalog import MetricStyle
 from ...scoring.corpus_scores import PLAIN_PROTOCOL
 from ..run_parts import ScoredCaptions, scored_parts
@@ -184,13 +184,13 @@ def _cell(
 
 def _mark_column(cells: dict[str, list[Cell]], index: int, *, higher_is_better: bool) -> None:
     """Mark the best and the second best number of a column as printed, unless one stands alone."""
-    numbers = [row[index].printed for row in cells.values() if row[index].text != MISSING]
-    values = sorted(set(numbers), reverse=higher_is_better)[:2]
+    column = [row[index] for row in cells.values() if row[index].text != MISSING]
+    if len(column) < 2:
+        return
+
+    emphasis = rank_printed(column, higher_is_better=higher_is_better)
     for row in cells.values():
-        number = row[index].printed
-        if len(numbers) > 1 and number in values:
-            emphasis = ("best", "second")[values.index(number)]
-            row[index] = replace(row[index], emphasis=emphasis)
+        row[index] = replace(row[index], emphasis=emphasis.get(row[index].printed, ""))
 
 
 def _column(

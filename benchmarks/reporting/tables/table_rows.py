@@ -20,7 +20,14 @@ from ...evaluation.papers.published_numbers import (
     select_numbers,
     short_citation,
 )
-from ...runs.tables import MISSING, Cell, coefficient_cell, format_coefficient, format_number
+from ...runs.tables import (
+    MISSING,
+    Cell,
+    coefficient_cell,
+    format_coefficient,
+    format_number,
+    rank_printed,
+)
 from ...scoring.catalog import METRIC_KINDS
 from ...statistics.coefficients.coefficient import find_coefficient
 from .coefficient_column import GROUPS, CoefficientColumn
@@ -291,12 +298,10 @@ def emphasise(key: ColumnKey, drafts: Sequence[RowDraft]) -> None:
     ]
     if len(competing) < 2:
         return
-    values = sorted({d.cells[key].printed for d in competing}, reverse=True)
+    emphasis = rank_printed(draft.cells[key] for draft in competing)
     for draft in competing:
-        rank_index = values.index(draft.cells[key].printed)
-        if rank_index < 2:
-            emphasis = ("best", "second")[rank_index]
-            draft.cells[key] = replace(draft.cells[key], emphasis=emphasis)
+        cell = draft.cells[key]
+        draft.cells[key] = replace(cell, emphasis=emphasis.get(cell.printed, ""))
 
 
 def sort_rows(
