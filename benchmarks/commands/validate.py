@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...datasets.errors import InputError
-from ...datasets.reading.caption_files import CandidateFile, read_references, read_systems
+from ...datasets.reading.caption_files import (
+    CandidateFile,
+    ReferenceFile,
+    read_references,
+    read_systems,
+)
+from ...datasets.reading.caption_ids import match_image_ids
 from ...datasets.reading.cells import parse_number
 from ...datasets.reading.table import Table, read_table
 from ...datasets.registry import load
@@ -94,10 +100,9 @@ def validate(options: ValidateOptions) -> Verdict:
 
 def _check_caption_file(options: ValidateOptions, faults: Faults, remarks: Faults) -> str:
     """Check captions, and return words on how many there are."""
-    image_ids = None
+    references = None
     if options.references is not None:
         references = read_references(options.references)
-        image_ids = list(references.texts)
         for finding in references.find_faults():
             remarks.add_all(finding.lines)
     try:
@@ -117,17 +122,38 @@ def _check_caption_file(options: ValidateOptions, faults: Faults, remarks: Fault
 
     # Of an archive of several sets, the references are those of one.
     covering = None
-    if image_ids is not None and len(texts) > 1:
-        covering = _find_covering_member(options.file, texts, image_ids)
+    if references is not None and len(texts) > 1:
+        covering = _find_covering_member(options.file, texts, list(references.texts))
     counts: list[int] = []
+    notes: list[str] = []
     for name, content in texts.items():
-        expected = image_ids if covering in (None, name) else None
-        n_captions = check_captions(content, options.file, name, expected, faults, remarks)
-        counts.append(n_captions)
+        expected = references if covering in (None, name) else None
+        candidates = _read_captions(content, options.file, name, faults)
+        if candidates is None:
+            counts.append(0)
+            continue
+        if expected is not None:
+            candidates, notes = _match_ids(candidates, expected, faults)
+        image_ids = None if expected is None else list(expected.texts)
+        _check_captions(candidates, image_ids, faults, remarks)
+        counts.append(len(candidates.captions))
 
     words = [count_of(n, "caption") if n else "no captions" for n in counts] or ["no captions"]
-    verdict = " and ".join(words)
+    verdict = "; ".join([" and ".join(words), *notes])
     return f"{verdict}; {covering} is of the references' images" if covering else verdict
+
+
+def _match_ids(
+    candidates: CandidateFile, references: ReferenceFile, faults: Faults
+) -> tuple[CandidateFile, list[str]]:
+    """Return captions with the image ids of the references, by the rules of `captau score`, and words on the rule."""
+    try:
+        matched, notes = match_image_ids({"": candidates}, {"": references})
+    except InputError as error:
+        faults.add(str(error))
+        return candidates, []
+
+    return matched[""], [note[:1].lower() + note[1:].removesuffix(".") for note in notes]
 
 
 def _find_covering_member(
@@ -179,6 +205,17 @@ def check_captions(
     if candidates is None:
         return 0
 
+    _check_captions(candidates, image_ids, faults, remarks)
+    return len(candidates.captions)
+
+
+def _check_captions(
+    candidates: CandidateFile,
+    image_ids: Collection[str] | None,
+    faults: Faults,
+    remarks: Faults | None,
+) -> None:
+    """Check the captions of one system; see `check_captions`."""
     expected = None if image_ids is None else set(image_ids)
     for image_id in candidates.captions:
         if expected is not None and image_id not in expected:
@@ -191,7 +228,6 @@ def check_captions(
     for image_id in image_ids or ():
         if image_id not in candidates.captions:
             faults.add(f"{candidates.source.name}: no caption of image {quote(image_id)}")
-    return len(candidates.captions)
 
 
 class _NoCaptionFileError(Exception):

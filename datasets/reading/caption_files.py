@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from .cells import parse_references
 from .flags import find_flags
 from .json_files import JsonSource, Report, field
 from .table import USUAL_COLUMNS, Columns
+
+#: An image's name, and the number of one of its references.
+_NUMBERED_NAME = re.compile(r".+\.\w{2,5}#\d+")
 
 
 @dataclass(frozen=True)
@@ -299,7 +303,10 @@ class _ReferenceCollector:
         if not texts:
             raise InputError(f"{source.name}: it contains no references")
 
-        void_images = frozenset(i for i, captions in self._single.items() if not captions)
+        if all(map(_NUMBERED_NAME.fullmatch, texts)) and not self._listed:
+            texts = self._join_numbered(texts)
+
+        void_images = frozenset(i for i, captions in texts.items() if not captions)
         other_names = self._name_images(texts)
         if split is not None:
             texts = self._select_split(source, split, texts)
@@ -311,6 +318,17 @@ class _ReferenceCollector:
             void_images=void_images,
             notes=(*notes, *self._describe_flags(source, void_images)),
         )
+
+    def _join_numbered(self, texts: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        """Return the references of each image, whose name has a number for each of them, as in Flickr8k's tokens."""
+        joined: dict[str, tuple[str, ...]] = {}
+        for name, captions in texts.items():
+            image_id = name.rpartition("#")[0]
+            joined[image_id] = (*joined.get(image_id, ()), *captions)
+            self._lines.setdefault(image_id, self._lines[name])
+            if name in self._splits:
+                self._splits.setdefault(image_id, self._splits[name])
+        return joined
 
     def _name_images(self, texts: Mapping[str, Any]) -> dict[str, dict[str, str]]:
         """Return what else the descriptions call images, by the key; a name of two images is left out."""

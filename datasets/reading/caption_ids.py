@@ -7,8 +7,10 @@ become one; else the ids stay, and the error says how many a rule would match.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import unquote
 
 from ..errors import InputError
 from .caption_files import CandidateFile, ReferenceFile
@@ -16,11 +18,16 @@ from .caption_files import CandidateFile, ReferenceFile
 #: A whole number, with or without zeros before it or `.0` behind it.
 _NUMBER = re.compile(r"0*(\d+)(?:\.0+)?")
 #: COCO's files: COCO_val2014_000000391895, and 000000391895 since 2017.
-_COCO_NAME = re.compile(r"(?:COCO_[a-z]+\d{4}_)?(\d{12})")
-#: The endings of files of images, videos and sounds.
+_COCO_NAME = re.compile(r"(?:COCO_[a-z]+\d{4}_)?(\d{12})", re.IGNORECASE)
+#: The endings of files of images, videos and sounds, and of what is stored for each of them.
 _FILE_ENDING = re.compile(
-    r"\.(?:jpe?g|png|webp|gif|bmp|tiff?|mp4|avi|webm|mkv|wav|flac|mp3)$", re.IGNORECASE
+    r"\.(?:jpe?g|jfif|png|webp|gif|bmp|tiff?|heic|avif|mp4|avi|webm|mkv|mov|wav|flac|mp3|ogg|m4a|npy|npz|pt|txt|json)$",
+    re.IGNORECASE,
 )
+#: What stands behind the path of an address, and the number of a caption behind an image's name.
+_ADDRESS_END = re.compile(r"\?[^/\\]*$|#\w*$")
+#: A number behind a word, as in image_391895 and tensor(391895).
+_LAST_NUMBER = re.compile(r"(?:.*[^\d.])?0*(\d+)[)\]]?")
 
 
 @dataclass(frozen=True)
@@ -30,18 +37,30 @@ class IdRule:
     Attributes:
         words: what is compared, after "by".
         reduce: returns an id in that form.
+        needs_numbers: whether one side has to be plain numbers, as `cat_1` and `dog_1` are two images.
     """
 
     words: str
     reduce: Callable[[str], str]
+    needs_numbers: bool = False
+
+
+def _strip(image_id: str) -> str:
+    return image_id.strip(" \t\r\n\xa0\ufeff\"'")
 
 
 def _without_folder(image_id: str) -> str:
-    return re.split(r"[/\\]", image_id.strip())[-1]
+    path = _ADDRESS_END.sub("", _strip(image_id))
+    return unquote(re.split(r"[/\\]", path)[-1])
 
 
 def _without_ending(image_id: str) -> str:
     return _FILE_ENDING.sub("", _without_folder(image_id))
+
+
+def _without_case(image_id: str) -> str:
+    # Names of files on a Mac have their accents as characters of their own.
+    return unicodedata.normalize("NFC", _without_ending(image_id)).casefold()
 
 
 def _as_number(image_id: str) -> str:
@@ -55,13 +74,21 @@ def _as_coco_number(image_id: str) -> str:
     return _as_number(match[1]) if match else _as_number(name)
 
 
+def _as_last_number(image_id: str) -> str:
+    name = _without_ending(image_id)
+    match = _LAST_NUMBER.fullmatch(name)
+    return match[1] if match else name
+
+
 #: The nearest to the ids as they stand first.
 RULES = (
-    IdRule("their ids without the blanks around them", str.strip),
+    IdRule("their ids without the blanks and quotes around them", _strip),
     IdRule("their ids as numbers, without leading zeros and '.0'", _as_number),
     IdRule("the names of their files, without folders", _without_folder),
     IdRule("the names of their files, without folders and endings", _without_ending),
+    IdRule("the names of their files, without folders, endings and case", _without_case),
     IdRule("the numbers in COCO's file names", _as_coco_number),
+    IdRule("the numbers at the end of their ids", _as_last_number, needs_numbers=True),
 )
 
 
@@ -136,11 +163,13 @@ def _find_matches(
 ) -> Iterable[_Match]:
     """Yield what each rule matches: of the references' ids, and of the other names that their file has."""
     own = {image_id: image_id for image_id in known}
-    for rule in RULES:
+    has_numbers = all(map(str.isdecimal, ids)) or all(map(str.isdecimal, known))
+    rules = [rule for rule in RULES if has_numbers or not rule.needs_numbers]
+    for rule in rules:
         yield _match(ids, own, rule.reduce, rule.words, len(known))
 
     for key, named in other_names.items():
-        for rule in (IdRule("", str), *RULES):
+        for rule in (IdRule("", str), *rules):
             without = f" ({rule.words.removeprefix('their ids ')})" if rule.words else ""
             yield _match(ids, named, rule.reduce, f"the references' '{key}'{without}", len(known))
 

@@ -23,7 +23,7 @@ def match(folder: Path, candidates: Any, references: Any) -> tuple[dict[str, str
 
 
 RULES = {
-    "blanks": (lambda i: f" {i} ", "their ids without the blanks around them"),
+    "blanks": (lambda i: f" {i} ", "their ids without the blanks and quotes around them"),
     "zeros": (lambda i: f"{i:012}", "their ids as numbers"),
     "a decimal point": (lambda i: f"{i}.0", "their ids as numbers"),
     "COCO's names": (file_name, "the numbers in COCO's file names"),
@@ -34,6 +34,22 @@ RULES = {
     "names of 2017": (lambda i: f"{i:012}.jpg", "the numbers in COCO's file names"),
     "paths": (lambda i: f"val2014/{file_name(i)}", "the numbers in COCO's file names"),
     "an ending": (lambda i: f"{i}.jpg", "the names of their files, without folders and endings"),
+    "a stored feature": (
+        lambda i: f"{i}.npy",
+        "the names of their files, without folders and endings",
+    ),
+    "an address with a query": (
+        lambda i: f"https://example.org/{i:012}.jpg?size=1&v=2",
+        "the numbers in COCO's file names",
+    ),
+    "the number of a caption": (
+        lambda i: f"{i}.jpg#0",
+        "the names of their files, without folders and endings",
+    ),
+    "upper case": (lambda i: file_name(i).upper(), "the numbers in COCO's file names"),
+    "quotes": (lambda i: f"'{i}'", "their ids without the blanks and quotes around them"),
+    "a word before": (lambda i: f"image_{i}", "the numbers at the end of their ids"),
+    "a tensor": (lambda i: f"tensor({i})", "the numbers at the end of their ids"),
     "a folder": (lambda i: f"/data/images/{i}", "the names of their files, without folders"),
 }
 
@@ -101,3 +117,27 @@ def test_ids_that_would_become_one_do_not_match(candidates, references, tmp_path
 def test_nothing_in_common_shows_an_id_of_each_side(tmp_path: Path) -> None:
     with says("image 'x' has no references in", "is '391895'; none of the 1 images matches by any"):
         match(tmp_path, {"x": "a dog"}, COCO)
+
+
+def test_names_match_whatever_their_case_and_their_form_of_unicode(tmp_path: Path) -> None:
+    """A Mac writes é as e and an accent."""
+    candidates = {"data/CAFE\u0301 1.JPG": "a dog", "data/cafe\u0301 2.jpg": "a cat"}
+    references = {"caf\u00e9 1.jpg": ["a"], "caf\u00e9 2.jpg": ["b"]}
+    captions, _ = match(tmp_path, candidates, references)
+    assert captions == {"caf\u00e9 1.jpg": "a dog", "caf\u00e9 2.jpg": "a cat"}
+
+
+def test_numbers_behind_other_words_are_no_match(tmp_path: Path) -> None:
+    """cat_1 and dog_1 are two images, where neither side has plain numbers."""
+    with says("image 'cat_1' has no references in", "where an image is 'dog_1'; none of the 2"):
+        match(tmp_path, {"cat_1": "a", "cat_2": "b"}, {"dog_1": ["a"], "dog_2": ["b"]})
+
+
+def test_references_numbered_behind_the_image_are_its_references(tmp_path: Path) -> None:
+    rows = [
+        {"image": f"{i}.jpg#{number}", "caption": text}
+        for i, texts in REFERENCES.items()
+        for number, text in enumerate(texts)
+    ]
+    references = read_references(write(tmp_path / "r.json", rows))
+    assert references.texts == {f"{i}.jpg": texts for i, texts in REFERENCES.items()}
