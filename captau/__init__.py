@@ -2,10 +2,10 @@
 
 `bench` correlates metrics with people's judgements, `compare` tests which metrics differ, `probe` shows which faults in
 captions they notice, `rank` compares captioning systems, `score` scores your own captions, and `reward` makes a metric
-the reward of a trainer. `agree` measures how far people agree, `reproduce` rebuilds published tables, and `complement`,
-`sensitivity` and `thresholds` study metrics as the commands of these names do. `load` reads a dataset of judgements, and `metric` makes a metric by its name. To write a metric,
-extend `Metric` and `register` it. Wrong input raises an `InputError`. Each name is imported on first use, so that `import
-captau` stays quick.
+the reward of a trainer. `agree` measures how far people agree, `reproduce` rebuilds published tables, `table` joins
+finished runs in one table, and `complement`, `sensitivity` and `thresholds` study metrics as the commands of these names
+do. `load` reads a dataset of judgements, and `metric` makes a metric by its name. To write a metric, extend `Metric` and
+`register` it. Wrong input raises an `InputError`. Each name is imported on first use, so that `import captau` stays quick.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from captau.benchmarks.commands.reproduce import reproduce
     from captau.benchmarks.commands.score import score
     from captau.benchmarks.commands.sensitivity import sensitivity
+    from captau.benchmarks.commands.table import table
     from captau.benchmarks.commands.thresholds import thresholds
     from captau.benchmarks.reporting.run_results import Results
     from captau.benchmarks.scoring.protocol import Protocol
@@ -55,6 +56,7 @@ __all__ = [
     "reward",
     "score",
     "sensitivity",
+    "table",
     "testing",
     "thresholds",
 ]
@@ -78,6 +80,7 @@ _MODULES = {
     "reward": "captau.metrics.reward",
     "score": "captau.benchmarks.commands.score",
     "sensitivity": "captau.benchmarks.commands.sensitivity",
+    "table": "captau.benchmarks.commands.table",
     "thresholds": "captau.benchmarks.commands.thresholds",
 }
 

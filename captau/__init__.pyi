@@ -8,6 +8,7 @@ from captau import compat as compat
 from captau import testing as testing
 from captau.benchmarks.commands.score import ScoreResults
 from captau.benchmarks.options.score import Captions, References
+from captau.benchmarks.reporting.printed_tables import PrintedTables
 from captau.benchmarks.reporting.run_results import Results as Results
 from captau.benchmarks.scoring.protocol import Protocol as Protocol
 from captau.datasets.errors import InputError as InputError
@@ -41,6 +42,7 @@ __all__ = [
     "reward",
     "score",
     "sensitivity",
+    "table",
     "testing",
     "thresholds",
 ]
@@ -535,6 +537,54 @@ def sensitivity(
 
     Raises:
         InputError: on an unknown name, missing or malformed data, or an unwritable folder.
+    """
+
+def table(
+    run: str | Path | Sequence[str | Path] = "last",
+    *,
+    intervals: str | None = None,
+    published: str | Sequence[str] | None = None,
+    coefficients: str | Sequence[str] | None = None,
+    dimensions: str | Sequence[str] | None = None,
+    rows: str | Sequence[str] | None = None,
+    sort: str | Sequence[str] | None = None,
+    names: Mapping[str, str] | None = None,
+    own: str | Sequence[str] = ("given",),
+    notes: str = "brief",
+    title: str | None = None,
+    label: str | None = None,
+) -> PrintedTables:
+    """Join finished runs, and published numbers, in one table; `captau table` from Python.
+
+    Args:
+        run: folders of finished runs; last is the newest in results/runs/. Several are of bench,
+            compare, reproduce or train, or all of score.
+        intervals: subscript (both ends), plusminus (half the width), none (default: subscript, but none
+            beside several datasets).
+        published: papers whose numbers stand beside yours; only those of the same datasets and
+            coefficients, one a metric and column.
+        coefficients: only these columns, in this order, or headline (the default: one a dataset, and
+            the mean) or all (those of the protocols; the default of reproduce); of runs of score, these
+            metrics.
+        dimensions: only these dimensions or categories, in this order.
+        rows: only these metrics, in this order; also labels and groups (bleu_4, CIDEr, ceilings), and
+            systems of score.
+        sort: the column that sorts rows within groups, best first; a coefficient, dataset or dimension,
+            or several that together name one column (default: the mean, or else the first column).
+        names: labels of your own by metric or label: {cider: CIDEr-D}.
+        own: your own rows, marked (ours); metrics, labels or groups.
+        notes: brief, full or none; brief says how to read the numbers, full adds sources and
+            signatures.
+        title: the line above the table.
+        label: LaTeX's \\label.
+
+    Returns:
+        `PrintedTables`, which a notebook shows; `table()` is a DataFrame, `to_latex()` and
+            `to_markdown()` are texts.
+
+    Raises:
+        InputError: on an unknown name, a folder without a finished run, runs over different data, or
+            runs that have a table of their own, such as those of rank.
     """
 
 def thresholds(

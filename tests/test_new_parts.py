@@ -83,7 +83,7 @@ def run(options):
     frame = pd.DataFrame({"dataset": list(counts), "n": list(counts.values())})
     rows = [Row(name, [count_cell(n)]) for name, n in counts.items()]
     table = ResultTable("Items", "dataset", ["n"], rows)
-    return Results({"counts.csv": frame}, record | clock.record(), [table])
+    return Results({"counts.csv": frame}, record | clock.record(), tables=[table])
 '''
 ENTRY_POINTS = """
 [captau.metrics]

@@ -235,7 +235,7 @@ def print_table(_: Command, options: Any) -> None:
     is_drawn = options.style is None and options.output is None and sys.stdout.isatty()
     style = options.style or "markdown"
     runs = read_runs(options.runs)
-    if not (runs[0].has_correlations or runs[0].has_corpus_scores):
+    if runs[0].has_own_table:
         has_appendix = options.appendix is not None
         text = written_table(runs, options.choices, style, has_appendix=has_appendix)
         _print_or_write(text, options.output)

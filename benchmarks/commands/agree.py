@@ -126,7 +126,7 @@ def _score_captions(options: AgreeOptions) -> Results:
         "measures": MEASURES,
     }
     frames = {"agreement.csv": scores.agreement, "human.csv": scores.choices}
-    return Results(frames, record, scores.tables)
+    return Results(frames, record, tables=scores.tables)
 
 
 def _measure_words(options: AgreeOptions) -> Results:
@@ -171,7 +171,7 @@ def _measure_words(options: AgreeOptions) -> Results:
         "agreement.csv": make_frame(agreement, AGREEMENT_COLUMNS),
         "words.csv": pd.concat([m.frame for m in measures], ignore_index=True),
     }
-    return Results(frames, record, tables, word_figure(measures, options.label))
+    return Results(frames, record, figures=word_figure(measures, options.label), tables=tables)
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ def _measure_raters(options: AgreeOptions) -> Results:
 
     figures = distribution_figure(list(distributions.values())) | difference_figure(histograms)
     summary = "" if agreement_tables else NO_AGREEMENT
-    return Results(frames, record, tables, figures, summary=summary)
+    return Results(frames, record, figures=figures, summary=summary, tables=tables)
 
 
 @dataclass(frozen=True)

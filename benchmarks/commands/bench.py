@@ -225,7 +225,7 @@ def _join(
     return Results(
         frames,
         record,
-        tables,
+        tables=tables,
         other_files={"table.csv": tables_as_csv(tables)},
         objective=_find_objective(options, measured, overview),
     )

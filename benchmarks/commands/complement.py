@@ -102,7 +102,7 @@ def run(options: ComplementOptions) -> Results:
         "complement", options.configuration, measures, clock, seed=options.seed, draws=options.draws
     )
     frames = {"complementarity.csv": make_frame(rows, COMPLEMENT_COLUMNS)}
-    return Results(frames, record, tables)
+    return Results(frames, record, tables=tables)
 
 
 def _dimension_rows(

@@ -96,7 +96,7 @@ def run(options: ProbeOptions) -> Results:
 
     labels = {m.spec: metric_style(m).label for m in metrics}
     other_files = {"table.csv": tables_as_csv(tables), **probe_figure(rows, labels, source)}
-    return Results(frames, record, tables, other_files=other_files)
+    return Results(frames, record, other_files=other_files, tables=tables)
 
 
 def _add_scores(pairs: pd.DataFrame, scores: Mapping[str, pd.Series]) -> pd.DataFrame:

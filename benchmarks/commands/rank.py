@@ -135,7 +135,7 @@ def _join(
         figures |= part.figures
 
     printed_tables = list(chain.from_iterable(part.tables for part in parts))
-    return Results(frames, record, printed_tables, figures)
+    return Results(frames, record, figures=figures, tables=printed_tables)
 
 
 def _uses_preferences(prepared: PreparedDataset, source: str | None) -> bool:
@@ -174,7 +174,8 @@ def _rank_by_preferences(prepared: PreparedDataset, options: RankOptions) -> Res
         "elo.csv": ranking.elo,
     }
     tables = preference_tables(selection, ranking, labels, statistics, options.ties)
-    return Results(frames, {}, tables, win_figures(ranking.battles, prepared.name))
+    figures = win_figures(ranking.battles, prepared.name)
+    return Results(frames, {}, figures=figures, tables=tables)
 
 
 def _rank_by_ratings(prepared: PreparedDataset, options: RankOptions) -> Results:
@@ -186,7 +187,7 @@ def _rank_by_ratings(prepared: PreparedDataset, options: RankOptions) -> Results
         "system_tests.csv": ranking.people.tests,
         "metric_orders.csv": ranking.orders,
     }
-    return Results(frames, {}, _tables(ranking, options))
+    return Results(frames, {}, tables=_tables(ranking, options))
 
 
 def _rank_dataset(prepared: PreparedDataset, options: RankOptions) -> _DatasetRanking:

@@ -92,8 +92,8 @@ def run(options: SensitivityOptions) -> Results:
     return Results(
         {"sensitivity.csv": frame},
         {**record, "kinds": list(options.kinds)},
-        tables,
-        sensitivity_figure(frame, labels),
+        tables=tables,
+        figures=sensitivity_figure(frame, labels),
     )
 
 

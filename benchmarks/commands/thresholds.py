@@ -91,7 +91,8 @@ def run(options: ThresholdsOptions) -> Results:
     record = prepared_datasets.record("thresholds", options.configuration, measures, clock)
     tables = _tables(recalls, labels, options, prepared_datasets)
     figure = threshold_figure(curves, recalls, labels)
-    return Results({"thresholds.csv": curves, "recall.csv": recalls}, record, tables, figure)
+    frames = {"thresholds.csv": curves, "recall.csv": recalls}
+    return Results(frames, record, figures=figure, tables=tables)
 
 
 def _curves(

@@ -137,7 +137,7 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
     return TrainResults(
         frames,
         record,
-        tables,
+        tables=tables,
         summary=summary,
         objective=_average_headlines(measured),
         spare=trainings.spare,

@@ -76,7 +76,7 @@ class Option:
         has_several: whether a literal value may be a list, `[A,B]`.
         values: lists the values that `help` names; not before they are asked for, since packages may bring some.
         python: what the option takes from Python; None for a type that follows from the field's.
-        is_of_terminal: whether it says what a terminal shows, and the function from Python lacks it.
+        is_of_terminal: whether it says what a terminal shows or where its text goes, and the function from Python lacks it.
     """
 
     key: str
@@ -140,6 +140,7 @@ class Declaration:
         check: raises InputError on a value that makes no sense, and the key.
         has_one_key: whether `read` takes one option's value and key, and not the whole configuration.
         held_fields: of a field that holds a dataclass, how the fields of that are read, by name.
+        annotation: the type of the field that is read from one key, as its class says it.
     """
 
     options: tuple[Option, ...]
@@ -147,6 +148,7 @@ class Declaration:
     check: Callable[[Any, str], None] | None = None
     has_one_key: bool = False
     held_fields: Mapping[str, Declaration] = field(default_factory=dict[str, "Declaration"])
+    annotation: str = ""
 
     def check_value(self, value: Any) -> None:
         """Check a value of the field; of a tuple each element, None not at all.
@@ -342,9 +344,17 @@ def declarations(cls: type[Any]) -> dict[str, Declaration]:
             continue
 
         declaration = _complete(declaration, name, str(dataclass_field.type))
-        options = tuple(replace(o, heading=o.heading or heading) for o in declaration.options)
-        by_field[name] = replace(declaration, options=options)
+        by_field[name] = _below_heading(declaration, heading)
     return by_field
+
+
+def _below_heading(declaration: Declaration, heading: str) -> Declaration:
+    """Return a declaration whose options stand below a heading, unless they have one of their own."""
+    options = tuple(replace(o, heading=o.heading or heading) for o in declaration.options)
+    held_fields = {
+        name: _below_heading(held, heading) for name, held in declaration.held_fields.items()
+    }
+    return replace(declaration, options=options, held_fields=held_fields)
 
 
 def _complete(declaration: Declaration, name: str, annotation: str) -> Declaration:
@@ -365,7 +375,7 @@ def _complete(declaration: Declaration, name: str, annotation: str) -> Declarati
 
     is_literal = typed.is_literal or is_path
     typed = replace(typed, key=typed.key or name, is_literal=is_literal)
-    return replace(declaration, options=(typed,))
+    return replace(declaration, options=(typed,), annotation=annotation)
 
 
 def _read_path(text: str | None, _key: str) -> Path | None:

@@ -14,7 +14,7 @@ from ..reporting.tables.table_choices import TableChoices
 from ..runs.output_folder import find_run
 from . import shared
 from .analyses import CurveOptions
-from .declaration import Options, dataclass_part, option, part
+from .declaration import Options, PythonValue, dataclass_part, option, part
 
 #: The formats of `captau table`, and how it prints intervals.
 STYLES = ("markdown", "latex", "html", "csv", "json")
@@ -56,12 +56,20 @@ captau table run=mine style=latex output=table.tex appendix=appendix.tex
 captau table 'run=sweep/*'                             the runs of a sweep
 """
     notes: ClassVar[str] = "Nothing is scored, and no dataset is read. See docs/tables.md."
+    python_positional: ClassVar[tuple[str, ...]] = ("run",)
 
-    runs: tuple[Path, ...] = shared.runs_option(f"{_RUNS}one {_STUDIES}")
+    runs: tuple[Path, ...] = shared.runs_option(
+        f"{_RUNS}one {_STUDIES}",
+        python=PythonValue(
+            "",
+            f"folders of finished runs; {_LAST}. Several are of bench, compare, reproduce or train, or all of score.",
+        ),
+    )
     style: str | None = option(
         None,
         "markdown, latex, html, csv, json (default: a drawn table on a terminal, Markdown elsewhere)",
         check=shared.one_of(STYLES),
+        is_of_terminal=True,
     )
     choices: TableChoices = dataclass_part(
         TableChoices,
@@ -128,8 +136,9 @@ captau table 'run=sweep/*'                             the runs of a sweep
         None,
         "the file of full notes and signatures; LaTeX if it ends in .tex, else Markdown",
         takes="FILE",
+        is_of_terminal=True,
     )
-    output: Path | None = option(None, _OUTPUT, takes="FILE")
+    output: Path | None = option(None, _OUTPUT, takes="FILE", is_of_terminal=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -15,8 +15,8 @@ from __future__ import annotations
 import inspect
 import textwrap
 import types
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def parameters_of(options_class: type[Options]) -> list[Parameter]:
     """
     plain: list[Parameter] = []
     by_prefix: dict[str, list[Option]] = {}
-    for field_name, declaration in declarations(options_class).items():
+    for field_name, declaration in _fields_of(options_class):
         for option in declaration.options:
             prefix = option.key.partition(".")[0]
             if not option.help or option.is_of_terminal:
@@ -84,7 +84,7 @@ def parameters_of(options_class: type[Options]) -> list[Parameter]:
             if prefix in DICTIONARIES and not declaration.has_one_key:
                 by_prefix.setdefault(prefix, []).append(option)
             else:
-                plain.append(_plain_parameter(options_class, field_name, declaration, option))
+                plain.append(_plain_parameter(field_name, declaration, option))
 
     parameters = [*plain, *(_dictionary(*entry) for entry in by_prefix.items())]
     first = options_class.python_positional
@@ -97,9 +97,16 @@ def parameters_of(options_class: type[Options]) -> list[Parameter]:
     return sorted(parameters, key=place_of)
 
 
-def _plain_parameter(
-    options_class: type[Any], field_name: str, declaration: Declaration, option: Option
-) -> Parameter:
+def _fields_of(options_class: type[Options]) -> Iterator[tuple[str, Declaration]]:
+    """Yield the declarations by field; a field that holds a dataclass gives way to the fields of that."""
+    for name, declaration in declarations(options_class).items():
+        if declaration.held_fields:
+            yield from declaration.held_fields.items()
+        else:
+            yield name, declaration
+
+
+def _plain_parameter(field_name: str, declaration: Declaration, option: Option) -> Parameter:
     """Return the keyword of one option."""
     name = option.key
     if "." in name:
@@ -107,7 +114,7 @@ def _plain_parameter(
     python = option.python or PythonValue("")
     annotation = python.annotation
     if not annotation and declaration.has_one_key:
-        (field_type,) = (str(f.type) for f in fields(options_class) if f.name == field_name)
+        field_type = declaration.annotation
         annotation = _ANNOTATIONS.get(field_type, field_type)
     elif not annotation:
         annotation = _annotation_of(option)

@@ -94,10 +94,20 @@ def _folders_of(value: Any, key: str) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(path for folder in folders for path in find_runs(folder)))
 
 
-def runs_option(text: str, takes: str = "DIR|A,B", default: str = "last") -> Any:
+def runs_option(
+    text: str, takes: str = "DIR|A,B", default: str = "last", python: PythonValue | None = None
+) -> Any:
     """Declare `run=`, the folders of finished runs."""
-    attributes: dict[str, Any] = {"takes": takes, "is_literal": True, "has_several": True}
-    return option(default, text, key="run", read=_folders_of, **attributes)
+    return option(
+        default,
+        text,
+        key="run",
+        read=_folders_of,
+        takes=takes,
+        is_literal=True,
+        has_several=True,
+        python=python,
+    )
 
 
 # Places.

@@ -10,12 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from ..runs.html_table import html_of
-from ..runs.latex_table import latex_of
-from ..runs.markdown_table import markdown_of
 from ..runs.results import add_run_file, table_files, to_csv, to_parquet
-from ..runs.tables import ResultTable, frame_of
 from .charts.figure_files import Figures
+from .printed_tables import PrintedTables
 
 
 @dataclass(frozen=True)
@@ -33,13 +30,12 @@ class JudgementTables:
 
 
 @dataclass(frozen=True, repr=False)
-class Results:
-    """Results of a run, which print and draw themselves.
+class Results(PrintedTables):
+    """Results of a run, which print and draw themselves; the command also writes `tables` as Markdown and LaTeX.
 
     Attributes:
         frames: the rows by file name, `.csv` or `.parquet`; the main table comes first.
         run: what it takes to recompute them; the content of `run.json`.
-        tables: the tables that the command prints, which are also written as Markdown and LaTeX.
         figures: figures as files by name; none without matplotlib.
         other_files: further files by name.
         summary: a closing line, which may be empty.
@@ -48,7 +44,6 @@ class Results:
 
     frames: Mapping[str, pd.DataFrame]
     run: dict[str, Any]
-    tables: list[ResultTable] = field(default_factory=list[ResultTable])
     figures: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     other_files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     summary: str = ""
@@ -105,12 +100,6 @@ class Results:
         """The ranks of metrics, columns `RANK_COLUMNS`: metrics that share a rank do not differ significantly."""
         return self.frames.get("ranks.csv")
 
-    @property
-    def notes(self) -> list[str]:
-        """The lines below the printed tables, each once."""
-        notes = [note for table in self.tables for note in table.notes]
-        return list(dict.fromkeys(notes))
-
     def files(self) -> dict[str, bytes]:
         """Return the run's files by name; `run.json` comes last, so its presence says that all are there."""
         frames = {
@@ -119,29 +108,6 @@ class Results:
         }
         files = {**frames, **self.other_files, **table_files(self.tables), **self.figures}
         return add_run_file(files, self.run)
-
-    def __repr__(self) -> str:
-        return self.to_markdown()
-
-    def _repr_html_(self) -> str:
-        """Return the printed tables as a notebook shows them."""
-        return "".join(html_of(table) for table in self.tables)
-
-    def table(self, number: int = 0) -> pd.DataFrame:
-        """Return a printed table as a DataFrame, with its row labels as index; the notes are left out.
-
-        Args:
-            number: which of `tables`, from 0.
-        """
-        return frame_of(self.tables[number])
-
-    def to_markdown(self) -> str:
-        """Return the printed tables as Markdown."""
-        return "\n\n".join(map(markdown_of, self.tables))
-
-    def to_latex(self) -> str:
-        """Return the printed tables as LaTeX (booktabs)."""
-        return "\n\n".join(map(latex_of, self.tables))
 
     def plot(
         self,

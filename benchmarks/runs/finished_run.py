@@ -128,6 +128,11 @@ class FinishedRun:
         """Tell whether the run scores a user's own captions, and is not one of a large set."""
         return "corpus.csv" in self.files
 
+    @property
+    def has_own_table(self) -> bool:
+        """Tell whether the run's table is the one that it wrote, as nothing joins its numbers with others'."""
+        return not (self.has_correlations or self.has_corpus_scores)
+
     @cached_property
     def correlations(self) -> pd.DataFrame:
         """Columns `CORRELATION_COLUMNS`; an empty note is an empty text."""

@@ -28,6 +28,7 @@ from captau import compat as compat
 from captau import testing as testing
 from captau.benchmarks.commands.score import ScoreResults
 from captau.benchmarks.options.score import Captions, References
+from captau.benchmarks.reporting.printed_tables import PrintedTables
 from captau.benchmarks.reporting.run_results import Results as Results
 from captau.benchmarks.scoring.protocol import Protocol as Protocol
 from captau.datasets.errors import InputError as InputError
@@ -67,7 +68,8 @@ def _declare(name: str) -> str:
         lines.append(f"    {parameter.name}: {parameter.annotation}{default},")
     lines.append(f") -> {signature.return_annotation}:")
 
-    first, *others = (function.__doc__ or "").rstrip().splitlines()
+    docstring = (function.__doc__ or "").replace("\\", r"\\")
+    first, *others = docstring.rstrip().splitlines()
     lines.append(f'    """{first}')
     lines += [f"    {line}".rstrip() for line in others]
     lines += ['    """', ""]

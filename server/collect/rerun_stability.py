@@ -135,7 +135,8 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Res
     }
     tables = _tables(measures, histograms, form.stability.source)
 
-    return Results({"stability.csv": measures}, record, tables, difference_figure(histograms))
+    figures = difference_figure(histograms)
+    return Results({"stability.csv": measures}, record, figures=figures, tables=tables)
 
 
 def _tables(

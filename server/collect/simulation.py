@@ -318,7 +318,7 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
             "seconds": round(seconds, 3),
         }
 
-        results = Results({}, run, tables)
+        results = Results({}, run, tables=tables)
         folder.write(results.files())
     lines = [results.to_markdown(), f"\nwritten to {folder.path}"]
 

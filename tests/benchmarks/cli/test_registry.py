@@ -31,7 +31,7 @@ def run(options):
     record = {"command": "count", "config": dict(options.configuration), **describe_environment()}
     frame = pd.DataFrame({"dataset": list(counts), "n": list(counts.values())})
     table = ResultTable("Items", "dataset", ["n"], rows)
-    return Results({"counts.csv": frame}, record | clock.record(), [table])
+    return Results({"counts.csv": frame}, record | clock.record(), tables=[table])
 '''
 
 

@@ -28,6 +28,7 @@ FUNCTIONS = (
     "reproduce",
     "score",
     "sensitivity",
+    "table",
     "thresholds",
 )
 MINE = {"1.jpg": "a brown dog runs", "2.jpg": "two men sing"}

@@ -260,7 +260,7 @@ def test_judgements_need_all_of_their_files() -> None:
 
 def test_tables_are_printed_one_below_the_other() -> None:
     tables = [ResultTable(t, "row", ["x"], [Row("r", [t])]) for t in ("one", "two")]
-    results = Results({}, {}, tables)
+    results = Results({}, {}, tables=tables)
     text = results.to_markdown()
     assert text.startswith("**one**\n")
     assert text.count("\n\n**two**\n") == 1
@@ -284,7 +284,13 @@ def test_judgements_are_items_ratings_and_preferences() -> None:
 def test_files_of_a_run_end_with_its_record() -> None:
     table = ResultTable("T", "row", ["x"], [Row("r", ["1"])])
     frames = {"a.csv": pd.DataFrame({"a": [1]}), "b.parquet": pd.DataFrame({"b": [2]})}
-    results = Results(frames, {"command": "x"}, [table], {"f.svg": b"f"}, {"o.txt": b"o"})
+    results = Results(
+        frames,
+        {"command": "x"},
+        tables=[table],
+        figures={"f.svg": b"f"},
+        other_files={"o.txt": b"o"},
+    )
     files = results.files()
     assert list(files) == [
         *("a.csv", "b.parquet", "o.txt", "table.md", "table.tex", "f.svg", "run.json")
