@@ -341,6 +341,12 @@ class CaptionSet:
         named = dict.fromkeys(s.split for s in self._card.sources if s.split)
         return tuple(split for split in named if split not in splits)
 
+    @cached_property
+    def has_own_splits(self) -> bool:
+        """Whether its splits are its authors', and not those that captau gives every image (`split_of`)."""
+        pairs = zip(self._items["image_id"], self._items["split"], strict=True)
+        return any(split != split_of(image_id) for image_id, split in pairs)
+
     @property
     def dimensions(self) -> tuple[str, ...]:
         """The rated dimensions, in the card's order."""

@@ -45,6 +45,16 @@ COMPARISON_COLUMNS = (
 )
 #: The match of a printed number that lies within the spread of random draws of references: neither one nor a difference.
 WITHIN_DRAW = "within_draw"
+#: The match of a cell that is of another split than the printed number: shown, and neither one nor a difference.
+OTHER_SPLIT = "other_split"
+#: The values of the column `match`, as they are counted; the last is that of cells that are not computed.
+MATCHES = ("true", WITHIN_DRAW, OTHER_SPLIT, "false", "")
+#: What a table says behind a printed number, by match.
+_PRINTED_REMARKS = {
+    "false": "",
+    WITHIN_DRAW: ", within the draw",
+    OTHER_SPLIT: ", of another split",
+}
 
 
 def run(options: ReproduceOptions) -> Results:
@@ -136,7 +146,9 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
         is_computed = not np.isnan(cell.value)
 
         match = ""
-        if is_computed and cell.spread is not None:
+        if is_computed and cell.is_other_split:
+            match = OTHER_SPLIT
+        elif is_computed and cell.spread is not None:
             is_within = abs(cell.value - value) <= cell.spread + 0.5 * 10.0**-decimals
             match = WITHIN_DRAW if is_within else "false"
         elif is_computed:
@@ -168,7 +180,7 @@ def matches(value: float, published: float, decimals: int) -> bool:
 
 
 def summarise(comparison: pd.DataFrame) -> str:
-    """Count the cells that match, those within a draw, those that differ by paper and dataset, and those not recomputed.
+    """Count the cells that match, lie within a draw, are of another split, differ (by paper and dataset) and are not recomputed.
 
     Numbers that no paper prints, but that were made with its authors' files, are counted apart.
     """
@@ -180,12 +192,19 @@ def summarise(comparison: pd.DataFrame) -> str:
     different = computed[computed["match"] == "false"]
     n_matches = int((computed["match"] == "true").sum())
     n_within = int((computed["match"] == WITHIN_DRAW).sum())
+    n_other_split = int((computed["match"] == OTHER_SPLIT).sum())
     n_missing = len(comparison) - len(computed)
 
-    line = f"{n_matches} of {len(computed)} recomputed cells match the printed digit"
+    # A cell of another split could not match.
+    n_compared = len(computed) - n_other_split
+
+    line = f"{n_matches} of {n_compared} recomputed cells match the printed digit"
     if n_within:
         verb = "lies" if n_within == 1 else "lie"
         line += f"; {n_within} {verb} within the spread of random draws of references"
+    if n_other_split:
+        verb = "is" if n_other_split == 1 else "are"
+        line += f"; {n_other_split} more {verb} of another split than the paper's, and not compared"
     if len(different):
         counts = Counter(zip(different["paper"], different["dataset"], strict=True)).most_common()
         places = ", ".join(f"{n} of {paper} on {dataset}" for (paper, dataset), n in counts)
@@ -233,10 +252,8 @@ def _comparison_table(
             continue
 
         cell = number_cell(float(compared["reproduced"]), 1, compared["decimals"])
-        if compared["match"] == "false":
-            cell = replace(cell, text=f"{cell} (printed {compared['published']})")
-        elif compared["match"] == WITHIN_DRAW:
-            printed = f"printed {compared['published']}, within the draw"
+        if compared["match"] != "true":
+            printed = f"printed {compared['published']}{_PRINTED_REMARKS[compared['match']]}"
             cell = replace(cell, text=f"{cell} ({printed})")
         cells[key] = cell
 

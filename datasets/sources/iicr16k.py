@@ -4,7 +4,8 @@ Ratings of 1–5 from a game. The authors' release was not to be had, so captau 
 format, into which a release is easily brought: CSV or JSON lines, one row a rating, with the
 columns `image` (COCO's or Flickr8k's file name), `caption`, `rater`, `value`, and if it is known
 `source`: where the caption comes from, such as `coco`, `pythia`, `glacnet`, `mismatch`. It becomes the
-item's system.
+item's system. A column `split` has the authors' own (`train`, `validation` or `test`),
+which then takes the place of captau's.
 
 A file without `rater` is an aggregated release: each row's value is the mean of a caption's ratings, between 1 and 5. How far raters
 agree cannot be measured of it, nor single ratings correlated.
@@ -21,9 +22,9 @@ from typing import NamedTuple
 from ..caption_texts import collapse_blanks
 from ..errors import InputError
 from ..reading.source_files import bibtex, find
-from ..reading.table import JudgementColumns, read_table
+from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile
+from ..schema import CaptionSet, Card, Scale, SourceFile, split_of
 from .coco_captions import COCO_CAPTIONS, all_coco_references, coco_id
 from .flickr8k import EXPERT_JSON, flickr8k_references, load_flickr8k_expert
 
@@ -32,6 +33,17 @@ logger = logging.getLogger(__name__)
 _PAGE = "https://ai.youdescribe.org"
 #: CocoG's images are any of COCO's validation images, so that Karpathy's test images are a part of them.
 _REFERENCES = replace(COCO_CAPTIONS, alternative=False, optional=True, adds="references")
+#: How a column `split` may call the splits, and what they are called here.
+_SPLITS = {
+    "train": "train",
+    "training": "train",
+    "val": "validation",
+    "validation": "validation",
+    "dev": "validation",
+    "test": "test",
+}
+#: The split of a pair that was held out, of an image that a release with splits does not name.
+UNKNOWN_SPLIT = "unknown"
 #: The scale of ratings, and that of their means in a release without raters.
 _SCALE = Scale(1, 5, 1)
 _MEAN_SCALE = Scale(1, 5)
@@ -87,6 +99,7 @@ class IicrRating(NamedTuple):
     value: float
     references: tuple[str, ...]
     system: str | None
+    split: str | None
 
 
 @dataset(COCOG)
@@ -138,7 +151,25 @@ def _caption_set(rows: list[IicrRating], card: Card) -> CaptionSet:
         raters=[row.rater or "mean" for row in rows],
         references=references,
         systems=[row.system for row in rows],
+        splits=_find_splits(rows, card),
     ).caption_set(complete_card)
+
+
+def _find_splits(rows: list[IicrRating], card: Card) -> list[str]:
+    """Return the split of each row: the release's where all rows have one, else captau's."""
+    n_without = sum(row.split is None for row in rows)
+    if 0 < n_without < len(rows):
+        logger.warning(
+            "dataset %s: %s of its %s ratings have no split of the authors'; captau's own splits are used for all",
+            card.name,
+            f"{n_without:,}",
+            f"{len(rows):,}",
+        )
+
+    if n_without:
+        return [split_of(row.image_id) for row in rows]
+
+    return [str(row.split) for row in rows]
 
 
 def _cocog(root: Path, card: Card) -> list[IicrRating]:
@@ -198,11 +229,16 @@ def _flickrg(root: Path, card: Card) -> list[IicrRating]:
     if not all(row.rater for row in game):
         raters = [None]
 
+    # A pair that was held out belongs to the split of its image; of an image that no row names it is not known.
+    splits = {row.image_id: row.split for row in rows}
+    split_elsewhere = UNKNOWN_SPLIT if any(splits.values()) else None
+
     best = experts.ratings.groupby("item_id", sort=False)["value"].max()
     for item in experts.items.to_dict("records"):
         key = item["image_id"], item["caption"]
         if best[item["item_id"]] != 1.0 or key in rated:
             continue
+
         for rater in raters:
             rating = IicrRating(
                 place=f"Flickr8k-Expert, {item['item_id']}",
@@ -212,6 +248,7 @@ def _flickrg(root: Path, card: Card) -> list[IicrRating]:
                 value=1.0,
                 references=item["references"],
                 system=None,
+                split=splits.get(item["image_id"], split_elsewhere),
             )
             rows.append(rating)
 
@@ -227,6 +264,7 @@ def _read(path: Path) -> list[IicrRating]:
     raters = table.filled("rater", hint) if has_raters else [None] * len(table)
     values = table.floats("value", _SCALE if has_raters else _MEAN_SCALE, hint)
     systems = table.texts("source") if "source" in table else [None] * len(table)
+    splits = _read_splits(table)
 
     rows: list[IicrRating] = []
     for k, place in enumerate(table.places):
@@ -238,7 +276,29 @@ def _read(path: Path) -> list[IicrRating]:
             value=values[k],
             references=(),
             system=systems[k] or None,
+            split=splits[k],
         )
         rows.append(rating)
 
     return rows
+
+
+def _read_splits(table: Table) -> list[str | None]:
+    """Read the authors' split of each row; None where the file has no such column.
+
+    Raises:
+        InputError: where a split is none of `_SPLITS`.
+    """
+    if "split" not in table:
+        return [None] * len(table)
+
+    splits: list[str | None] = []
+    for place, name in zip(table.places, table.filled("split"), strict=True):
+        split = _SPLITS.get(name.strip().lower())
+        if split is None:
+            raise InputError(
+                f"{place}: split is '{name}'; write one of train, validation and test, or leave the column out"
+            )
+        splits.append(split)
+
+    return splits

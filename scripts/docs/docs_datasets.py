@@ -7,7 +7,7 @@ import sys
 import pandas as pd
 from docs_text import DOCS, ROOT, code, docstring, escaped, guides, plain, table
 
-from captau.benchmarks.commands.reproduce import WITHIN_DRAW
+from captau.benchmarks.commands.reproduce import MATCHES, OTHER_SPLIT, WITHIN_DRAW
 from captau.benchmarks.scoring.catalog import read_config, usual_protocol
 from captau.benchmarks.scoring.protocol import CHOICES
 from captau.datasets import registry as datasets
@@ -153,7 +153,16 @@ def published_on(name: str) -> str:
         )
         for (paper, table_), one in cells.groupby(["paper", "table"], sort=False)
     ]
-    head = ("paper", "table", "match", "within the draw", "differ", "not computed", "command")
+    head = (
+        "paper",
+        "table",
+        "match",
+        "within the draw",
+        "of another split",
+        "differ",
+        "not computed",
+        "command",
+    )
     return (
         "## Published numbers\n\n"
         + table(head, rows)
@@ -167,10 +176,8 @@ def read_cells() -> pd.DataFrame:
 
 
 def counts_of(cells: pd.DataFrame) -> tuple[int, ...]:
-    """How many cells match, lie within the spread of draws, differ, and are not computed."""
-    return tuple(
-        int((cells["match"] == value).sum()) for value in ("true", WITHIN_DRAW, "false", "")
-    )
+    """How many cells match, lie within the spread of draws, are of another split, differ, and are not computed."""
+    return tuple(int((cells["match"] == value).sum()) for value in MATCHES)
 
 
 def cells_page() -> str:
@@ -181,10 +188,11 @@ def cells_page() -> str:
         "cells differ.",
     ]
     for (paper, name, dataset), one in cells.groupby(["paper", "table", "dataset"], sort=False):
-        good, within, bad, absent = counts_of(one)
+        good, within, other, bad, absent = counts_of(one)
         said = {
             "true": "yes",
             WITHIN_DRAW: "within the draw",
+            OTHER_SPLIT: "another split",
             "false": "**no**",
             "": "not computed",
         }
@@ -196,6 +204,6 @@ def cells_page() -> str:
         title = read_config("paper", str(paper))["title"]
         parts.append(
             f"## {paper}, {name}: {dataset}\n\n{title}. {good} match, {within} lie within the draw of references, "
-            f"{bad} differ, {absent} not computed.\n\n{table(head, rows)}"
+            f"{other} are of another split, {bad} differ, {absent} not computed.\n\n{table(head, rows)}"
         )
     return "\n\n".join(parts)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from captau.benchmarks.commands.reproduce import WITHIN_DRAW
+from captau.benchmarks.commands.reproduce import MATCHES
 from captau.benchmarks.evaluation.papers.published_numbers import mark_printed
 from captau.benchmarks.scoring.catalog import read_config
 
@@ -40,10 +40,10 @@ def kept(comparison: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary_table(cells: pd.DataFrame) -> str:
-    """How many cells of each table match, lie within the spread of draws, differ, and are not computed; Markdown."""
+    """How many cells of each table match, lie within the spread of draws, are of another split, differ, and are not computed; Markdown."""
     lines = [
-        "| paper | table | dataset | match | within the draw | differ | not computed |",
-        "|:--|:--|:--|--:|--:|--:|--:|",
+        "| paper | table | dataset | match | within the draw | of another split | differ | not computed |",
+        "|:--|:--|:--|--:|--:|--:|--:|--:|",
     ]
     before = ""
     for (paper, table, dataset), one in cells.groupby(["paper", "table", "dataset"], sort=False):
@@ -59,8 +59,7 @@ def summary_table(cells: pd.DataFrame) -> str:
 
 
 def counted(cells: pd.DataFrame) -> str:
-    values = ("true", WITHIN_DRAW, "false", "")
-    return " | ".join(str((cells["match"] == value).sum()) for value in values)
+    return " | ".join(str((cells["match"] == value).sum()) for value in MATCHES)
 
 
 def page_with(text: str, cells: pd.DataFrame) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from captau.benchmarks.commands.reproduce import WITHIN_DRAW
+from captau.benchmarks.commands.reproduce import OTHER_SPLIT, WITHIN_DRAW
 from captau.benchmarks.evaluation.papers.published_numbers import (
     COMPARED_CHOICES,
     PLAIN_PROTOCOL,
@@ -190,6 +190,7 @@ def read_cells() -> dict[tuple[str, ...], str]:
         words = {
             "true": "yes",
             WITHIN_DRAW: f"within the draw: {value}",
+            OTHER_SPLIT: f"another split: {value}",
             "false": f"no: {value}",
             "": "printed only",
         }

@@ -37,11 +37,13 @@ class TableCell:
         value: the number.
         note: a remark on it, or the reason.
         spread: how far a printed number may be from it by the draw of references alone; None where nothing was drawn.
+        is_other_split: whether it is of another split of the dataset than the printed number.
     """
 
     value: float
     note: str = ""
     spread: float | None = None
+    is_other_split: bool = False
 
     @classmethod
     def missing(cls, reason: str) -> TableCell:

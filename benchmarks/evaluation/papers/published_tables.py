@@ -19,6 +19,9 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
 A table's `draws` says which rows are the mean over random draws of references (`reference_draws`); a printed number within their
 spread is neither a match nor a difference. Without the dataset that has all references these rows are computed of the table's own.
 
+A protocol's `split` is that of the dataset's authors. Where the files do not say what it is, the cell is of captau's own split of that
+name, and neither a match nor a difference.
+
 A row `floor_length` of a `correlation` table is captau's "longer caption", which prefers the one with more words.
 `row_protocols` changes the protocol of single rows. A column's `bound: high` or `low` asks how far the 90 % interval reaches above or below the value. A row's or a
 column's `missing: REASON` says why its cells cannot be computed. A row of `row_raters` is computed where a rater that fits it is given; a
@@ -45,6 +48,7 @@ from ...runs.tables import count_of
 from ...scoring.catalog import usual_protocol
 from ...scoring.protocol import Protocol
 from ..evaluation_set import EvaluationSet
+from ..wording import join_notes
 from .published_cells import KINDS_OF_DATASETS, TABLE_KINDS
 from .published_numbers import PaperTable, describe_revisions, is_comparable
 from .published_sources import Cells, TableCell, TableSources
@@ -88,7 +92,24 @@ class TableRebuilder(TableSources):
         for row, description in table.row_raters.items():
             cells.update(self._compute_rater_row(paper, table, row, description))
 
-        return cells
+        return self._mark_other_split(table, cells)
+
+    def _mark_other_split(self, table: PaperTable, cells: Cells) -> Cells:
+        """Mark the cells of a split that is captau's, because the dataset's files do not say what its authors' is."""
+        caption_set = self.caption_sets.get(table.dataset)
+        if caption_set is None or caption_set.has_own_splits:
+            return cells
+
+        marked: Cells = {}
+        for (row, column), cell in cells.items():
+            changes = table.columns[column].get("protocol") or {}
+            split = changes.get("split") or table.protocol.get("split")
+            if split and not np.isnan(cell.value):
+                note = f"on captau's own {split} split, as the authors' is not in the files"
+                cell = replace(cell, note=join_notes(note, cell.note), is_other_split=True)
+            marked[row, column] = cell
+
+        return marked
 
     def _compute_rater_row(
         self, paper: str, table: PaperTable, row: str, description: Mapping[str, Any]

@@ -128,6 +128,36 @@ def test_a_number_within_the_spread_of_draws_is_neither_a_match_nor_a_difference
     )
 
 
+def test_a_cell_of_another_split_is_shown_and_not_counted():
+    """It is neither a match nor a difference, though 43.9 is the printed number."""
+    cells = {
+        ("A", "tau_c"): TableCell(43.9, "on captau's own test split", is_other_split=True),
+        ("B", "tau_c"): TableCell(30.8),
+        ("C", "tau_c"): TableCell(1.3, is_other_split=True),
+    }
+    frame = compare("p", table(), cells, PUBLISHED)
+    assert list(frame["match"]) == ["other_split", "true", "other_split"]
+    assert list(frame["reproduced"]) == ["43.9000", "30.80000", "1.3000"]
+    assert summarise(frame) == (
+        "1 of 1 recomputed cells match the printed digit; 2 more are of another split than the paper's, and not compared"
+    )
+
+
+def test_a_split_that_the_files_do_not_name_is_captaus_own():
+    """The demo has captau's splits; a column without a split is of all its captions."""
+    columns = {
+        "all": {"coefficient": "tau_c"},
+        "tested": {"coefficient": "tau_c", "protocol": {"split": "test"}},
+    }
+    with StepProgress(None) as progress:
+        rebuilder = TableRebuilder(Locations(), (), ScoreStore(None), progress)
+        cells = rebuilder.rebuild("p", table(rows={"A": "bleu_1"}, columns=columns))
+    assert [cell.is_other_split for cell in cells.values()] == [False, True]
+    assert cells["A", "tested"].note == (
+        "on captau's own test split, as the authors' is not in the files"
+    )
+
+
 def test_a_printed_row_without_a_rule_is_an_error():
     with pytest.raises(InputError, match="no row 'B'"):
         compare("p", table(), {("A", "tau_c"): TableCell(1.0)}, PUBLISHED)

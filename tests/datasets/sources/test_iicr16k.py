@@ -304,3 +304,44 @@ def test_the_file_of_cocog_s_references_is_named(
     write(folder, COCO_CAPTIONS.path, json.dumps({"annotations": annotations}))
     assert run_captau("data", "list", "dataset=cocog", f"data.root={folder}") == 0
     assert "Missing" not in capsys.readouterr().out
+
+
+def with_splits(folder: Path, name: str, splits: list[str]) -> None:
+    """Add a column `split` to a file of the folder, one entry a row."""
+    path = next((folder / name).iterdir())
+    given = {"cocog": COCOG, "flickrg": FLICKRG}[name]
+    lines = [(*row, split) for row, split in zip(given, splits, strict=True)]
+    names = ("image", "caption", "rater", "value", "source", "split")
+    path.unlink()
+    text = "\n".join(",".join(map(str, row)) for row in [names, *lines])
+    write(folder, f"{name}/{name}.csv", text)
+
+
+def test_a_column_split_is_the_authors_own(folder: Path) -> None:
+    """A pair that was held out is in its image's split where the file says it, and otherwise in none that is known."""
+    assert not load("cocog", folder).has_own_splits
+    with_splits(folder, "cocog", ["test", "test", "val", "Training"])
+    made = load("cocog", folder)
+    assert made.items["split"].tolist() == ["test", "validation", "train"]
+    assert made.has_own_splits
+
+    with_splits(folder, "flickrg", ["test", "test", "test"])
+    assert load("flickrg", folder).items["split"].tolist() == ["test", "unknown"]
+    assert load("iicr16k", folder).items["split"].tolist() == [
+        *("test", "validation", "train", "test", "unknown")
+    ]
+
+
+def test_one_file_with_splits_is_not_enough_for_both(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with_splits(folder, "cocog", ["test", "test", "val", "train"])
+    made = load("iicr16k", folder)
+    assert not made.has_own_splits
+    assert "5 of its 9 ratings have no split of the authors'" in caplog.text
+
+
+def test_another_word_for_a_split_is_refused(folder: Path) -> None:
+    with_splits(folder, "cocog", ["test", "test", "fold 2", "train"])
+    with says("cocog.csv:4: split is 'fold 2'; write one of train, validation and test"):
+        load("cocog", folder)
