@@ -152,7 +152,9 @@ def test_the_reproduction_table_is_that_of_the_cells():
     script = refresh()
     page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert script["page_with"](page, cells) == page
-    assert summarise(cells) in (ROOT / "README.md").read_text(encoding="utf-8")
+    counts, _, _ = summarise(cells).partition(" differ: ")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{counts} differ" in " ".join(readme.split())
 
 
 def test_the_page_state_of_the_art_is_current():

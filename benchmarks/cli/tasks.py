@@ -343,7 +343,7 @@ def verify_datasets(_: Command, options: Any) -> int:
         options.names,
         options.root,
         options.images,
-        named=options.named,
+        required=options.required,
         models=bool(options.models),
     )
     show_tables([table])

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -35,6 +35,8 @@ from ..runs.tables import MISSING, ResultTable, Row, count_cell
 #: Shows a line to the user.
 Show = Callable[[str], None]
 
+#: The words of `status` for datasets that lack no file.
+_COMPLETE = ("yes", "built in", "your own")
 _COUNTS = ("images", "items", "ratings", "preferences")
 #: Columns of the counts of captions among their own references.
 _COPIES = ("own references", "exact")
@@ -139,7 +141,7 @@ def status(folder: Path, card: Card) -> str:
 
 
 def fetch(names: Iterable[str], root: Path | None, offline: bool, show: Show = silent) -> list[str]:
-    """Download the missing files of datasets, after showing licence and citation.
+    """Download the missing files of datasets, after showing licence and citation of each that has any.
 
     Returns:
         A line for each dataset of which a file could not be downloaded.
@@ -148,17 +150,20 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, show: Show = s
     faults: list[str] = []
     for name in names:
         card = registry.card(name)
-        show(f"{name}: {card.title}\nlicence: {card.licence}\nplease cite:\n{card.citation}\n")
+        presence = status(folder, card)
+        if presence not in _COMPLETE:
+            show(f"{name}: {card.title}\nlicence: {card.licence}\nplease cite:\n{card.citation}\n")
         try:
             with DownloadProgress() as progress:
                 limits = download.FetchLimits(offline=offline)
                 fetched = download.fetch(card, folder, limits, progress, show)
             if not fetched:
                 all_here = f"nothing to fetch, all is in {folder}"
-                show(f"{name}: {all_here if card.sources else status(folder, card)}")
+                show(f"{name}: {all_here if card.sources else presence}")
         except InputError as error:
             faults.append(str(error))
-        show("")
+        if presence not in _COMPLETE:
+            show("")
 
     return faults
 
@@ -166,10 +171,11 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, show: Show = s
 def fetch_models(offline: bool, show: Show = silent) -> list[str]:
     """Download the files that SPICE needs, as `fetch` does those of datasets."""
     folder = spice_models.jar_folder()
-    show(
-        f"{spice_models.NAME}: {spice_models.CONTENT}, for the metric spice\n"
-        f"licence: {spice_models.LICENCE}\nplease cite:\n{spice_models.CITATION}\n"
-    )
+    if spice_models.missing_jars(folder):
+        show(
+            f"{spice_models.NAME}: {spice_models.CONTENT}, for the metric spice\n"
+            f"licence: {spice_models.LICENCE}\nplease cite:\n{spice_models.CITATION}\n"
+        )
     try:
         if offline and (jars := spice_models.missing_jars(folder)):
             files = ", ".join(f"{j.file} ({j.coordinates})" for j in jars)
@@ -239,7 +245,7 @@ def verify(
     root: Path | None,
     images: Path | None = None,
     *,
-    named: bool,
+    required: Collection[str],
     models: bool,
 ) -> tuple[ResultTable, bool]:
     """Hash the files of datasets anew, read them, and compare their content with their cards.
@@ -248,7 +254,7 @@ def verify(
         names: the datasets.
         root: the data folder.
         images: where image files lie; missing ones are counted, and are no fault.
-        named: whether the user named the datasets; otherwise an absent one is no fault.
+        required: those of them of which an absent one is a fault.
         models: whether to hash the files that SPICE needs as well.
 
     Returns:
@@ -268,7 +274,9 @@ def verify(
     with StepProgress(len(names)) as progress:
         for name in names:
             with progress.step(name):
-                cells, faults = _verify_dataset(folder, registry.card(name), images, is_named=named)
+                cells, faults = _verify_dataset(
+                    folder, registry.card(name), images, is_required=name in required
+                )
             rows.append(Row(name, cells))
             notes += faults
     if models:
@@ -294,7 +302,7 @@ def verify(
 
 
 def _verify_dataset(
-    folder: Path, card: Card, images: Path | None, *, is_named: bool
+    folder: Path, card: Card, images: Path | None, *, is_required: bool
 ) -> tuple[list[str], list[str]]:
     """Return the cells of a dataset's row, and a line for each fault, which names the dataset or a file of it."""
     files, faults = _check_files(folder, card)
@@ -319,7 +327,7 @@ def _verify_dataset(
                 faults += deviations
             if images is not None and not card.synthetic:
                 absent_images = _check_images(dataset, images)
-    elif not is_named:
+    elif not is_required:
         faults = []
     faults = [*(f"{card.name}: {fault}" for fault in faults), *load_faults]
 

@@ -9,6 +9,8 @@ from typing import ClassVar
 from ...conf import own_files
 from ...datasets import registry
 from ...datasets.errors import InputError
+from ...datasets.reading.source_files import is_here
+from ..scoring.catalog import HERE
 from . import shared
 from .declaration import NEEDED, Composed, Option, Options, option, part
 
@@ -19,6 +21,8 @@ _TARGET = replace(
     "same",
 )
 _NAMES = "NAME|A,B|all"
+#: Where named sets are taken as well.
+_NAMES_OR_SETS = "NAME|A,B|core|classic|here|all"
 _DATASETS = shared.dataset_options(None, "which datasets (captau data list)", _NAMES)
 #: Files that a metric needs, which are named like datasets; they arrive under a key of their own.
 _MODELS = Option("models", [], "", list[str])
@@ -38,8 +42,28 @@ def _all_names() -> tuple[str, ...]:
     return tuple(registry.names())
 
 
+def _listed_names_of(composed: Composed) -> tuple[str, ...]:
+    """Return the datasets that are named, those of sets among them; of `here`, those whose files are here."""
+    names = tuple(composed["datasets"])
+    optional = composed.get("optional_datasets") or ()
+    if HERE not in optional:
+        return names
+
+    folder = registry.data_root(shared.data_root_of(composed))
+    present: list[str] = []
+    for name in names:
+        if name not in optional or is_here(folder, registry.card(name)):
+            present.append(name)
+    if not present:
+        raise InputError(
+            f"dataset={HERE}: no dataset is in the data folder {folder}; captau data list shows which there are"
+        )
+    return tuple(present)
+
+
 def _names_of(composed: Composed) -> tuple[str, ...]:
-    names = tuple(name for name in composed["datasets"] if name not in own_files("dataset"))
+    own_names = own_files("dataset")
+    names = tuple(name for name in _listed_names_of(composed) if name not in own_names)
     return names if names or _models_of(composed) else _all_names()
 
 
@@ -47,9 +71,19 @@ def _is_named(composed: Composed) -> bool:
     return bool(composed["datasets"]) and not set(_all_names()) <= set(composed["datasets"])
 
 
+def _required_names_of(composed: Composed) -> tuple[str, ...]:
+    """Return the datasets that the user named one by one, of which an absent one is a fault."""
+    if not _is_named(composed):
+        return ()
+    optional = composed.get("optional_datasets") or ()
+    return tuple(name for name in composed["datasets"] if name not in optional)
+
+
 def _needed_names_of(composed: Composed) -> tuple[str, ...]:
     if not composed["datasets"] and not _models_of(composed):
-        raise InputError("the option dataset=… is needed: a name, A,B or all; see captau data list")
+        raise InputError(
+            "the option dataset=… is needed: a name, A,B, a named set or all; see captau data list"
+        )
     return _names_of(composed)
 
 
@@ -57,10 +91,12 @@ def _needed_names_of(composed: Composed) -> tuple[str, ...]:
 class ListOptions(Options):
     """Options of `captau data list`: datasets to show in full, none for all in short, and the data folder."""
 
+    takes_sets: ClassVar[bool] = True
     positional: ClassVar[str] = "dataset"
     examples: ClassVar[str] = """
 captau data list
 captau data list dataset=thumb                         licence, scale, and where missing files come from
+captau data list dataset=classic                       the same of each dataset of a named set
 captau data list data.root=~/captions
 """
     notes: ClassVar[str] = """
@@ -69,8 +105,9 @@ what the dataset should hold; captau data verify counts what it does.
 """
 
     names: tuple[str, ...] = part(
-        lambda composed: tuple(composed["datasets"]),
-        *shared.dataset_options(None, "which datasets to show in full", _NAMES),
+        _listed_names_of,
+        *shared.dataset_options(None, "which datasets to show in full", _NAMES_OR_SETS),
+        shared.OPTIONAL_DATASETS,
     )
     root: Path | None = part(shared.data_root_of, _ROOT)
 
@@ -80,16 +117,18 @@ class FetchOptions(Options):
     """Options of `captau data fetch`: datasets, models of metrics, the data folder, and no use of the network."""
 
     takes_all: ClassVar[str] = "dataset"
+    takes_sets: ClassVar[bool] = True
     positional: ClassVar[str] = "dataset"
     model_names: ClassVar[tuple[str, ...]] = ("spice_models",)
     examples: ClassVar[str] = """
 captau data fetch dataset=thumb
 captau data fetch dataset=flickr8k_expert,capeval1k data.root=~/captions
+captau data fetch dataset=classic           the datasets of which papers on metrics print numbers
 captau data fetch dataset=all
 captau data fetch dataset=spice_models      what the metric spice needs (387 MB, docs/spice.md)
 """
     notes: ClassVar[str] = """
-The licence and the citation are shown first. A file takes its name only when its hash is that of the card's revision. Where
+The licence and the citation of a dataset with missing files are shown first. A file takes its name only when its hash is that of the card's revision. Where
 no hash is known, that of the first download is printed and recorded in NAME.sha256, and later ones have to be the same. A file that is there already with the right hash is not fetched again; one with another
 hash is replaced. An address that fails is tried
 again twice, and then the mirror.
@@ -108,7 +147,13 @@ The command ends with status 2 where a file could not be downloaded; all others 
         ),
     )
 
-    names: tuple[str, ...] = part(_needed_names_of, *_DATASETS)
+    names: tuple[str, ...] = part(
+        _needed_names_of,
+        *shared.dataset_options(
+            None, "which datasets (captau data list), or a named set of them", _NAMES_OR_SETS
+        ),
+        shared.OPTIONAL_DATASETS,
+    )
     models: tuple[str, ...] = part(_models_of, _MODELS)
     root: Path | None = part(shared.data_root_of, _TARGET)
     offline: bool = option(
@@ -149,6 +194,7 @@ class VerifyOptions(Options):
     """Options of `captau data verify`."""
 
     takes_all: ClassVar[str] = "dataset"
+    takes_sets: ClassVar[bool] = True
     positional: ClassVar[str] = "dataset"
     model_names: ClassVar[tuple[str, ...]] = ("spice_models",)
     examples: ClassVar[str] = """
@@ -159,16 +205,19 @@ captau data verify dataset=spice_models
 """
     notes: ClassVar[str] = """
 The command ends with status 1 where a file is damaged or of another revision, cannot be read, or holds other numbers of
-images, items, ratings or preferences than it should; or where a dataset that you named is not here. It also counts the
+images, items, ratings or preferences than it should; or where a dataset that you named by its own name is not here. It also counts the
 captions that are one of their image's references (protocol.own_references, docs/protocols.md), which is no fault.
 """
     environment: ClassVar[tuple[Option, ...]] = (_SPICE,)
 
     names: tuple[str, ...] = part(
         _names_of,
-        *shared.dataset_options(None, "which datasets (default: all that are here)", _NAMES),
+        *shared.dataset_options(
+            None, "which datasets (default: all that are here)", _NAMES_OR_SETS
+        ),
+        shared.OPTIONAL_DATASETS,
     )
-    named: bool = part(_is_named)
+    required: tuple[str, ...] = part(_required_names_of)
     models: tuple[str, ...] = part(_models_of, _MODELS)
     root: Path | None = part(shared.data_root_of, _ROOT)
     images: Path | None = option(

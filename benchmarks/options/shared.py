@@ -350,13 +350,15 @@ def dataset_options(
     return typed, Option("datasets", {}, "", dict[str, DatasetSchema])
 
 
+#: The key under which the names that a named set alone brings arrive.
+OPTIONAL_DATASETS = Option("optional_datasets", [], "", list[str])
 DATASETS = (
     *dataset_options(
         "demo",
         "which datasets (captau data list), or a named set, of which those on this machine count: core (the mission's "
         "seven), classic (those of which papers print numbers), here (every dataset)",
     ),
-    Option("optional_datasets", [], "", list[str]),
+    OPTIONAL_DATASETS,
 )
 NAMED_PROTOCOL = Option(
     "protocol",

@@ -54,9 +54,10 @@ def generated() -> dict[str, str]:
 
 
 def home() -> str:
-    """README's beginning, and where to go from there."""
-    intro, _ = sections("README.md")
-    intro = intro.replace("docs/images/", "images/")
+    """README's beginning with its first section, and where to go from there."""
+    intro, parts = sections("README.md")
+    first_title, first_text = next(iter(parts.items()))
+    intro = f"{intro}## {first_title}\n{first_text}".replace("docs/images/", "images/")
     counts = [
         f"- [{len(metric_names())} metrics](metrics/index.md): formula, source, parameters and "
         "signature of each.",
@@ -65,7 +66,7 @@ def home() -> str:
         f"- [{len(COMMANDS)} commands](commands/index.md): every option and its default.",
     ]
     ways = [
-        "- [Quick start](quick_start.md): two commands to a table.",
+        "- [Quick start](quick_start.md): from a clone to a table, and recipes.",
         "- [Why papers disagree](why_papers_disagree.md): one metric, one dataset, many numbers.",
         "- [From captions to a number](concepts.md): the words that captau uses, and how far a "
         "metric can get.",
@@ -83,7 +84,8 @@ def quick_start() -> str:
         if title not in parts:
             raise ValueError(f"README.md has no section '{title}'; see NOT_QUICK in {__file__}")
     kept = (f"## {title}\n{text}" for title, text in parts.items() if title not in NOT_QUICK)
-    return relink("# Quick start\n\n" + "\n".join(kept), "README.md")
+    text = "\n".join(kept).replace("docs/images/", "images/")
+    return relink("# Quick start\n\n" + text, "README.md")
 
 
 def at_root(name: str) -> str:

@@ -1,6 +1,6 @@
-"""Draw the figure of README, the forest of a run's first coefficient, for light and for dark pages.
+"""Draw the figure of README, the overview of a run of several datasets, for light and for dark pages.
 
-captau bench dataset=flickr8k_expert metrics=text,sentence_cosine output_dir=RUN
+captau bench dataset=classic metrics=text,mine.py:overlap output_dir=RUN
 python scripts/docs/draw_readme_figure.py RUN
 """
 
@@ -27,7 +27,7 @@ DARK = {INK: "#e9e9ec", MUTED: "#a3a3ab", GRID: "#3c3e44", PAPER: "#17181b"} | d
 
 def main(run: str) -> None:
     """Write `docs/images/agreement-light.svg` and `-dark.svg`."""
-    files = draw_charts(Path(run), kinds=("forest",), formats=("svg",)).files
+    files = draw_charts(Path(run), kinds=("overview",), formats=("svg",)).files
     light = next(iter(files.values())).decode()
     dark = light
     for colour, replacement in DARK.items():

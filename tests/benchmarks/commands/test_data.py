@@ -18,6 +18,7 @@ import pytest
 
 from captau.benchmarks.commands import data as module
 from captau.benchmarks.commands.data import overlap
+from captau.benchmarks.scoring.catalog import DATASET_SETS
 from captau.datasets import registry
 from captau.datasets.errors import InputError
 from captau.datasets.reading.source_files import find
@@ -254,6 +255,34 @@ def test_verify_all_leaves_what_is_not_here(captau, thumb) -> None:
     assert "thumb: thumb/mscoco_THumB-1.0.jsonl is missing" in out
 
 
+def test_named_sets(captau, thumb) -> None:
+    status, out, _ = captau("list", "dataset=core")
+    assert status == 0
+    assert [line.partition(":")[0] for line in out.splitlines() if line.startswith("**")] == [
+        f"**{name}" for name in DATASET_SETS["core"]
+    ]
+
+    for command in ("list", "fetch", "verify"):
+        status, _, err = captau(command, "dataset=here")
+        assert status == 2
+        assert "no dataset is in the data folder" in lines(err)[0]
+
+    assert captau("fetch", "dataset=thumb")[0] == 0
+    # An absent dataset of a set is no fault, and one that is named as well is.
+    status, out, _ = captau("verify", "dataset=classic")
+    assert status == 0
+    assert row(out, "thumb")[-1] == "ok"
+    assert row(out, "flickr8k_expert")[-1] == "not here"
+    assert captau("verify", "dataset=classic,flickr8k_expert")[0] == 1
+
+    status, out, _ = captau("verify", "dataset=here")
+    assert status == 0
+    assert "| flickr8k_expert |" not in out
+    status, out, _ = captau("fetch", "dataset=here")
+    assert status == 0
+    assert out.startswith("thumb: nothing to fetch")
+
+
 def test_verify_sees_a_changed_byte_and_a_lost_row(captau, thumb, tmp_path) -> None:
     captau("fetch", "dataset=thumb")
     path = tmp_path / "here/thumb/mscoco_THumB-1.0.jsonl"
@@ -367,7 +396,7 @@ def test_the_error_for_a_missing_file_names_the_command(name, number, remedy, tm
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fetch"], "the option dataset=… is needed: a name, A,B or all"),
+        (["fetch"], "the option dataset=… is needed: a name, A,B, a named set or all"),
         (["fetch", "dataset=thmub"], "did you mean thumb"),
         (["fetch", "dataset=thumb", "data.offlien=true"], "did you mean data.offline"),
         (["fetch", "dataset=thumb", "data.offline=maybe"], "data.offline"),

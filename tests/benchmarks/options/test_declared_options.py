@@ -142,7 +142,7 @@ def test_commands_refuse_these_values() -> None:
     ("check", "candidates=a.json against=b.json statistics.interval=fisher",
      "statistics.interval=fisher needs correlations; choose expanded, percentile, bca or none"),
     ("check", "candidates=a.json against=b.json statistics.interval=none", "statistics.interval=none has no test; leave it out"),
-    ("data fetch", "", "the option dataset=… is needed: a name, A,B or all; see captau data list"),
+    ("data fetch", "", "the option dataset=… is needed: a name, A,B, a named set or all; see captau data list"),
     ("table", "run=a label=a_b{", "label=a_b{: LaTeX takes no blank and none of { } % \\ # in a label"),
     ("table", "run=a output=x.md appendix=x.md", "appendix=x.md: this is the file of output=; name another"),
     ("table", "run=a published=clipscore", "unknown paper 'clipscore'"),
