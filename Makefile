@@ -6,8 +6,8 @@ PYTHON ?= python3
 WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
-# What the quick tier leaves out: tests marked by what they need (see CONTRIBUTING.md).
-SLOW_MARKERS := java dev neural browser proxy cluster wheel docs kill training
+# What the quick tier leaves out: tests marked by what they need, or as slow (see CONTRIBUTING.md).
+SLOW_MARKERS := java dev neural browser proxy cluster wheel docs kill training slow
 NOTHING :=
 QUICK := not ($(subst $(NOTHING) $(NOTHING), or ,$(SLOW_MARKERS)))
 

@@ -83,7 +83,7 @@ MORE_TESTS = {
     "server/storage": ["server/challenge", "server/collect"],
     "server/web": ["server/challenge", "server/collect"],
 }
-MARKS = "browser or cluster or dev or docs or kill or proxy or training or wheel"
+MARKS = "browser or cluster or dev or docs or kill or proxy or slow or training or wheel"
 OPTIONS = ["-q", "-pno:cacheprovider", "-pno:xdist", "-knot pycocoevalcap"]
 OPTIONS += ["--hypothesis-profile=mutation"]
 TEST_SECONDS = 1

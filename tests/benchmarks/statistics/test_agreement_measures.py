@@ -425,7 +425,7 @@ patchy = hnp.arrays(
     st.tuples(st.integers(2, 12), st.integers(2, 5)),
     elements=st.sampled_from([1.0, 2.0, 3.0, 4.0, 2.0, 3.0, NAN, NAN]),
 )
-laws = settings(max_examples=60)
+laws = settings(max_examples=25)
 #: What no draw and no rater's number has a part in.
 FIXED = (
     *(f"krippendorff_alpha_{level}" for level in LEVELS),

@@ -158,6 +158,7 @@ def test_laws(drawn, level, coefficient) -> None:
     assert again.value == pytest.approx(found.value, abs=1e-12, nan_ok=True)
 
 
+@pytest.mark.slow
 def test_bench_on_every_level(tmp_path, capsys) -> None:
     for level in LEVELS:
         assert (
@@ -345,7 +346,7 @@ def expanded(scores, ratings, keys, unit, weights):
     return scores[place], ratings[place], more
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(points=drawn_points, level=st.sampled_from(LEVELS), data=st.data())
 def test_a_replicate_is_its_sample(points, level, data):
     scores, ratings, keys, unit, n_units = made(points)
@@ -367,7 +368,7 @@ def test_a_replicate_is_its_sample(points, level, data):
             assert value == pytest.approx(wanted.value, abs=1e-9, nan_ok=True), coefficient
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(points=drawn_points, level=st.sampled_from(LEVELS))
 def test_acc_eq_of_the_whole_sample(points, level):
     scores, ratings, keys, unit, n_units = made(points)

@@ -17,6 +17,8 @@ from scipy import stats
 
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 
+pytestmark = pytest.mark.slow
+
 CHECKS = Path(__file__).parents[3] / "scripts" / "checks"
 SIMULATIONS = 160
 RARE = 1e-4

@@ -22,7 +22,7 @@ from captau.benchmarks.statistics.preferences import (
 from captau.datasets.preferences import STRENGTHS
 
 INF, NAN = float("inf"), float("nan")
-laws = settings(max_examples=80)
+laws = settings(max_examples=40)
 
 
 def preferences(*rows: tuple[str, str, str]) -> pd.DataFrame:

@@ -159,7 +159,7 @@ def test_misuse() -> None:
 
 # Few distinct values, so that ties are the rule.
 pairs = st.lists(st.tuples(st.integers(-4, 4), st.integers(1, 4)), min_size=2, max_size=25)
-laws = settings(max_examples=80)
+laws = settings(max_examples=40)
 
 
 def both(points: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ from captau.benchmarks.statistics.coefficients.pairwise_accuracy import (
 )
 from captau.benchmarks.statistics.weighted_pairs import RankedPairs
 
-laws = settings(max_examples=100)
+laws = settings(max_examples=40)
 points = st.lists(st.tuples(st.integers(-6, 6), st.integers(1, 4)), min_size=2, max_size=20)
 
 
