@@ -166,20 +166,21 @@ class Accounts:
             return member.id, None
 
         write_audit(connection, now, member.id, "recover", f"account {member.id}")
-        return member.id, _set_password(connection, member.id, hashed)
+        return member.id, _set_password(connection, member.id, hashed, now)
 
     async def change_password(
         self, member: Member, current: str, password: str, repeated: str
     ) -> Member:
-        """Set another password and end all other sessions."""
+        """Set another password, and end all other sessions and all tokens."""
         # Whoever finds a browser that is signed in cannot take the account over.
         await self._confirm_password(member, current)
         return await self._change(member, await hash_new_password(password, repeated))
 
     @transaction
     def _change(self, connection: Connection, member: Member, hashed: str) -> Member:
-        write_audit(connection, self.clock(), member.id, "password", f"account {member.id}")
-        return _set_password(connection, member.id, hashed)
+        now = self.clock()
+        write_audit(connection, now, member.id, "password", f"account {member.id}")
+        return _set_password(connection, member.id, hashed, now)
 
     async def renew_recovery_codes(self, member: Member, password: str) -> list[str]:
         """Replace the recovery codes and return the new ones."""
@@ -247,11 +248,14 @@ def _insert_account(connection: Connection, now: float, **fields: Any) -> int:
     return account_id
 
 
-def _set_password(connection: Connection, account_id: int, hashed: str) -> Member:
+def _set_password(connection: Connection, account_id: int, hashed: str, now: float) -> Member:
+    """Set an account's password, and end its sessions and tokens."""
     connection.execute(update(accounts).where(accounts.c.id == account_id).values(password=hashed))
 
-    # Whoever knew the old password may have a session.
+    # Whoever knew the old password may have a session, or have made a token.
     end_sessions(connection, account_id)
+    is_active = (tokens.c.account == account_id, tokens.c.revoked_at.is_(None))
+    connection.execute(update(tokens).where(*is_active).values(revoked_at=now))
 
     return load_member(connection, account_id)
 

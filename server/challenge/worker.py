@@ -198,7 +198,10 @@ def main() -> None:
     setup = json.loads(sys.stdin.buffer.readline())
 
     def end_with_the_server() -> None:
-        sys.stdin.buffer.read()
+        # Not `sys.stdin.buffer.read()`: a thread that waits there holds the stream's lock, and Python aborts
+        # a process that ends while it is held.
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=end_with_the_server, daemon=True).start()

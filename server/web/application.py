@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -26,6 +27,8 @@ from .site import PublicAddress, WebSite
 
 #: The most bytes of a request's body where a site takes no files.
 MAX_BODY_BYTES = 64 * 1024
+#: The most bytes of a request's address and headers.
+MAX_HEAD_BYTES = 32 * 1024
 #: The most bytes of an oversized body that are read nonetheless: a client that is still sending when the
 #: connection closes would not see the answer.
 _MAX_DRAINED_BYTES = 8 << 20
@@ -83,6 +86,12 @@ class RequestGuard:
                 message["headers"] = [*message["headers"], *missing]
             await send(message)
 
+        # The server bounds a head that arrives in pieces, and not one that arrives at once.
+        if _head_bytes(scope) > MAX_HEAD_BYTES:
+            text = f"An address and headers of at most {MAX_HEAD_BYTES // 1024} kB are taken.\n"
+            await _send_text(send_with_headers, 431, text)
+            return
+
         if _is_foreign(scope, self._host):
             text = "This form was sent from another site. Open it here, and send it again.\n"
             await _send_text(send_with_headers, 403, text)
@@ -123,6 +132,12 @@ class RequestGuard:
 
         try:
             await self._app(scope, receive_bounded, send_unless_too_large)
+        except asyncio.CancelledError:
+            # The server cancels what is still at work when the site stops; that is no error for its log.
+            if not has_begun:
+                text = "The site is being stopped. Try again in a minute.\n"
+                await _send_text(send_with_headers, 503, text)
+            return
         except Exception:
             if not is_too_large:
                 if not has_begun:
@@ -132,6 +147,15 @@ class RequestGuard:
 
         if is_too_large and not has_begun:
             await _send_too_large(receive, send_with_headers, limit, is_read=is_read)
+
+
+def _head_bytes(scope: Scope) -> int:
+    """Return the bytes of a request's address and headers."""
+    n_bytes = len(scope.get("raw_path") or b"") + len(scope.get("query_string", b""))
+    for name, value in scope["headers"]:
+        n_bytes += len(name) + len(value)
+
+    return n_bytes
 
 
 def _is_foreign(scope: Scope, public_host: str) -> bool:

@@ -10,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from ...datasets.errors import InputError
+from .application import MAX_HEAD_BYTES
 
 #: The address of the proxy that `proxy=true` believes.
 PROXY_ADDRESS = "127.0.0.1"
@@ -68,7 +69,7 @@ def server_config(app: FastAPI, *, proxy: bool = False) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http="h11",
-        h11_max_incomplete_event_size=32 * 1024,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         ws="none",
         log_level="error",  # a warning a request that cannot be read would fill the log
         access_log=False,

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
@@ -19,6 +25,24 @@ PASSWORD_LENGTH = 10
 MAX_PASSWORD_LENGTH = 200
 
 _hasher = PasswordHasher()
+
+Result = TypeVar("Result")
+
+
+def _lower_priority() -> None:
+    """Let the threads that serve pages go before this one; on Linux a thread has a priority of its own."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+
+
+# A hash takes both cores of a small machine for a tenth of a second. One at a time leaves the threads of pages free.
+_hashing = ThreadPoolExecutor(1, "captau-passwords", initializer=_lower_priority)
+
+
+async def _hash_aside(function: Callable[..., Result], *args: str) -> Result:
+    """Call a function that hashes, behind the pages that are asked for meanwhile."""
+    return await asyncio.get_running_loop().run_in_executor(_hashing, function, *args)
 
 
 def hash_password(password: str) -> str:
@@ -36,7 +60,7 @@ def is_password(hashed: str, password: str) -> bool:
 
 async def check_password(hashed: str, password: str) -> bool:
     """Return whether a password has this hash, without holding up the event loop."""
-    return await asyncio.to_thread(is_password, hashed, password[:MAX_PASSWORD_LENGTH])
+    return await _hash_aside(is_password, hashed, password[:MAX_PASSWORD_LENGTH])
 
 
 async def hash_new_password(password: str, repeated: str) -> str:
@@ -50,7 +74,7 @@ async def hash_new_password(password: str, repeated: str) -> str:
     if password != repeated:
         raise RefusedError("The two passwords are not the same.")
 
-    return await asyncio.to_thread(hash_password, password)
+    return await _hash_aside(hash_password, password)
 
 
 #: The environment variable that may hold the admin's password; only its hash is stored.

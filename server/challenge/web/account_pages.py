@@ -172,7 +172,7 @@ async def show_account(site: CurrentSite, visitor: CurrentMember) -> Response:
 
 @router.post("/account/password", openapi_extra=_ACCOUNT_FORM)
 async def change_password(request: Request, site: CurrentSite, form: SentForm) -> Response:
-    """Set another password; all other sessions end."""
+    """Set another password; all other sessions and all tokens end."""
     limit_sign_in(site, request, form.member.name)
 
     try:

@@ -131,6 +131,7 @@ def test_who_signs_in_and_who_fails_is_logged(site, clock):
 
 def test_passwords_and_codes_are_replaced_and_sessions_end(site):
     ann, codes = sign_up(site, "Ann")
+    bob, _ = sign_up(site, "Bob")
     accounts, new = site.accounts, "another password"
     wrong = "That is not your password."
     assert refuse(accounts.change_password(ann, "wrong", new, new)) == wrong
@@ -143,13 +144,18 @@ def test_passwords_and_codes_are_replaced_and_sessions_end(site):
         assert refuse(accounts.change_password(ann, PASSWORD, text, text)) == (
             "A password has 10 to 200 characters."
         )
+    tokens = [run(site.tokens.create(account, "")) for account in (ann, bob)]
     member = run(accounts.change_password(ann, PASSWORD, new, new))
+    # Whoever knew the password may have made a token.
+    assert [run(site.tokens.find_account(token)) is None for token in tokens] == [True, False]
     assert (member.epoch, run(accounts.sign_in("Ann", new, ""))) == (1, member)
     assert run(accounts.count_recovery_codes(member)) == 8
     recover = accounts.recover
+    token = run(site.tokens.create(member, "a program"))
     assert run(recover("ANN", f" {codes[3].upper()} ", PASSWORD, PASSWORD, "a1")).epoch == 2
+    assert run(site.tokens.find_account(token)) is None
     assert run(recover("Ann", codes[3], PASSWORD, PASSWORD, "a2")) is None
-    assert run(recover("Bob", codes[4], PASSWORD, PASSWORD, "a3")) is None
+    assert run(recover("Nobody", codes[4], PASSWORD, PASSWORD, "a3")) is None
     assert run(accounts.count_recovery_codes(member)) == 7
     assert refuse(accounts.renew_recovery_codes(member, new)) == wrong
     renewed = run(accounts.renew_recovery_codes(member, PASSWORD))
@@ -158,10 +164,13 @@ def test_passwords_and_codes_are_replaced_and_sessions_end(site):
     run(accounts.sign_out_everywhere(member))
     assert run(accounts.find(1)).epoch == 3
     used = [row["used_at"] for row in load_table(site, tables.recoveries)]
-    assert used == [NOW] * 8 + [None] * 8
-    assert log_of(site)[1:] == [
+    assert used == [NOW] * 8 + [None] * 16
+    assert log_of(site)[2:] == [
+        (1, "new token", "token 1", ""),
+        (2, "new token", "token 2", ""),
         (1, "password", "account 1", ""),
         (1, "sign in", "account 1", ""),
+        (1, "new token", "token 3", "a program"),
         (1, "recover", "account 1", ""),
         (None, "failed recover", "account 1", "from a2"),
         (None, "failed recover", "no account", "from a3"),

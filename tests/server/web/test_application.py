@@ -226,6 +226,9 @@ HOST = (b"host", b"here.example")
         ("POST", [], b"x" * 10, 200),
         ("POST", [], b"x" * 11, 413),
         ("HEAD", [], b"", 200),
+        ("GET", [(b"x-long", b"x" * 32_000)], b"", 200),
+        ("GET", [(b"x-long", b"x" * 33_000)], b"", 431),  # sent at once, so that the server itself reads it
+        ("GET", [(b"x-long", b"x" * 60_000), (b"x-more", b"x" * 60_000)], b"", 431),
     ],
 )  # fmt: skip
 def test_the_guard_refuses_long_bodies_and_forms_of_other_sites(method, headers, body, status):
@@ -269,6 +272,38 @@ def test_the_guard_refuses_long_bodies_and_forms_of_other_sites(method, headers,
         assert answer[b"x-frame-options"] == b"DENY"
         if status == 413:
             assert sent[1]["body"] == b"At most 0 kB are taken.\n"
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_request_that_the_stop_of_a_site_cuts_off_is_answered_and_no_error(has_begun):
+    sent = []
+    start = {"type": "http.response.start", "status": 200, "headers": []}
+
+    async def app(scope, receive, send):
+        if has_begun:
+            await send(start)
+        await asyncio.Event().wait()
+
+    async def receive():
+        return {"type": "http.request", "body": b""}
+
+    async def send(message):
+        sent.append(message)
+
+    async def cut_off():
+        guard = application.RequestGuard(app, PublicAddress())
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": [HOST]}
+        task = asyncio.create_task(guard(scope, receive, send))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    asyncio.run(cut_off())
+    if has_begun:
+        assert [message["status"] for message in sent] == [200]
+    else:
+        assert sent[0]["status"] == 503
+        assert sent[1]["body"] == b"The site is being stopped. Try again in a minute.\n"
 
 
 def test_errors_are_pages_with_their_status_and_a_link(monkeypatch):
