@@ -44,6 +44,12 @@ class SiteOptions(Options):
         is_literal=True,
     )
     proxy: bool = option(False, "true trusts a proxy on this machine about visitors' addresses")
+    backup: Path | None = option(
+        None, "copies the database to a new file, also while the site runs, and ends", takes="FILE"
+    )
+    reset_times: bool = option(
+        False, "true sets stored times that are later than now to now, after a wrong clock"
+    )
     data_root: Path | None = part(shared.data_root_of, shared.DATA_ROOT, default=None)
 
 

@@ -16,11 +16,15 @@ def serve(options: ServeOptions) -> int:
     """Serve challenges until the process is stopped."""
     from ..web.listener import listen, public_url
     from ..web.listener import serve as serve_app
-    from .site_opening import add_demo_submissions, open_site
+    from .site_opening import add_demo_submissions, back_up_site, open_site
     from .web.app import make_app
     from .worker_pool import log_to_stderr
 
     log_to_stderr()
+    if options.backup is not None:
+        print(back_up_site(options, options.backup))
+        return 0
+
     socket = listen(options.host, options.port)
     # The port is opened first: a second server on it ends before it opens the database.
     site = open_site(options)

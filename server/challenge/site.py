@@ -87,6 +87,7 @@ class Site(WebSite):
             "format_score": format_score,
             "format_half_width": format_half_width,
             "format_time": format_time,
+            "clock_warning": store.clock.warning,
         }
         super().__init__(
             "captau.server.challenge",

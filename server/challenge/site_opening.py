@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,14 @@ from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.registry import load
 from ...metrics.registry import metric
+from ..storage.backup import back_up
+from ..storage.clock import reset_times
 from ..storage.database import Database
 from ..storage.private_files import make_private_folder
 from ..web.errors import RefusedError
 from ..web.passwords import password_from_environment
 from ..web.site import parse_public_address
+from .definition import Challenge
 from .definition_file import read_challenges
 from .evaluation import make_evaluator
 from .site import Site
@@ -55,9 +58,8 @@ def open_site(options: ServeOptions) -> Site:
         evaluator.check_challenge()
     password = password_from_environment()
     public_address = parse_public_address(options.url)
-    name = "demo" if options.challenge == "demo" else challenges[0].name
-    database_path = options.database or _DEFAULT_FOLDER / f"{name}.sqlite3"
-    folder = (options.files or database_path.with_suffix("")).resolve()
+    database_path = _find_database(options, challenges)
+    folder = _find_files(options, database_path)
     setup: dict[str, Any] = {
         "challenge": options.challenge,
         "data_root": str(options.data_root) if options.data_root else None,
@@ -69,6 +71,8 @@ def open_site(options: ServeOptions) -> Site:
     try:
         if options.database is None:  # it may have been made for everybody to read
             make_private_folder(_DEFAULT_FOLDER)
+        if options.reset_times:
+            _log.warning(database.run_blocking(partial(reset_times, tables=SCHEMA.tables)))
         store = open_store(database, challenges, folder, rescore=options.rescore)
 
         for evaluator in evaluators:
@@ -86,12 +90,38 @@ def open_site(options: ServeOptions) -> Site:
         workers = WorkerPool(
             SubmissionLifecycle(store), setup, n_workers, starts_at_once=lacks_human_scores
         )
+        if store.clock.warning:
+            _log.warning(store.clock.warning)
         site = Site(store, workers, options.title or "", public_address)
         site.admin_account.adopt_password(password)
     except BaseException:
         database.close()
         raise
     return site
+
+
+def back_up_site(options: ServeOptions, backup: Path) -> str:
+    """Copy the database of a site to a new file, also while it runs; return what to say of it.
+
+    Raises:
+        InputError: if a challenge has a fault, or as `backup.back_up` does.
+    """
+    path = _find_database(options, read_challenges(options.challenge, options.data_root))
+    back_up(path, SCHEMA, backup)
+    return (
+        f"{path}: copied to {backup}\n"
+        f"now copy the submissions' files, which do not change any more: {_find_files(options, path)}"
+    )
+
+
+def _find_database(options: ServeOptions, challenges: Sequence[Challenge]) -> Path:
+    name = "demo" if options.challenge == "demo" else challenges[0].name
+    return options.database or _DEFAULT_FOLDER / f"{name}.sqlite3"
+
+
+def _find_files(options: ServeOptions, database_path: Path) -> Path:
+    """Return the folder of the submissions' files."""
+    return (options.files or database_path.with_suffix("")).resolve()
 
 
 #: The systems of the dataset `demo` that are submitted, from good to poor.

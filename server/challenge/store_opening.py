@@ -10,19 +10,21 @@ import hashlib
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from ...datasets.cache import sweep
 from ...datasets.errors import InputError
-from ..storage.database import Clock, Database
+from ..storage.clock import Clock, latest_time
+from ..storage.database import Database
 from ..storage.private_files import make_private_folder
 from ..storage.site_settings import FIRST_SECRET, SECRET, get_setting, new_secret, put_setting
 from .definition import Challenge
 from .submissions import SubmissionState, SubmissionStore
-from .tables import audit, results, submissions, tokens
 from .tables import challenges as challenge_rows
+from .tables import metadata, results, submissions
 
 _KEY = re.compile("[0-9a-f]{16}")
 #: The states of submissions that were found valid.
@@ -98,7 +100,7 @@ def _make_store(
     secret: bytes,
 ) -> SubmissionStore:
     by_name = {challenge.name: challenge for challenge in challenges}
-    clock = Clock(database.run_blocking(_load_latest_time))
+    clock = Clock(database.run_blocking(partial(latest_time, tables=metadata)))
 
     return SubmissionStore(
         database=database,
@@ -205,13 +207,3 @@ def _remove_unacknowledged(folder: Path, database: Database) -> None:
             sweep(path)
         elif _KEY.fullmatch(path.name) and path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _load_latest_time(connection: Connection) -> float:
-    """Return the latest time in the database."""
-    latest = 0.0
-    for column in (submissions.c.received_at, results.c.made_at, audit.c.at, tokens.c.used_at):
-        time = connection.execute(select(func.max(column))).scalar()
-        latest = max(latest, time or 0.0)
-
-    return latest

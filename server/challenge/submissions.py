@@ -17,7 +17,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, update
 
-from ..storage.database import Clock, Database, transaction
+from ..storage.clock import Clock
+from ..storage.database import Database, transaction
 from ..web.errors import NotFoundError, RefusedError
 from .definition import Challenge, Phase
 from .members import Account

@@ -25,7 +25,11 @@ def collect(options: CollectOptions) -> int:
     """Serve a study until it is stopped."""
     from ..web.listener import listen, public_url, serve
     from .web.app import make_app
-    from .web.site import open_site
+    from .web.site import back_up_study, open_site
+
+    if options.backup is not None:
+        print(back_up_study(options, options.backup))
+        return 0
 
     listener = listen(options.host, options.port)
     site = open_site(options)

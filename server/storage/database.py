@@ -1,4 +1,4 @@
-"""The SQLite database of a site, on which one thread works, and the clock whose times it stores.
+"""The SQLite database of a site, on which one thread works.
 
 Every job is a function of a connection. Jobs queue up; the thread does each in a transaction of its own, commits,
 and only then answers the caller: what was acknowledged is on the disk, and no two jobs run at once.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -44,20 +43,6 @@ class StoreError(Exception):
 
 class BusyError(StoreError):
     """Another program has locked the database for longer than a job waits."""
-
-
-class Clock:
-    """Seconds since 1970 that never run backwards, even if the machine's clock is put back.
-
-    Args:
-        earliest: the latest time that the database holds.
-    """
-
-    def __init__(self, earliest: float = 0.0) -> None:
-        self._offset = max(time.time(), earliest) - time.monotonic()
-
-    def __call__(self) -> float:
-        return time.monotonic() + self._offset
 
 
 @dataclass(frozen=True)
@@ -220,7 +205,7 @@ class Database:
         self._engine.dispose()
         try:
             copy.unlink(missing_ok=True)
-            _copy_database(path, copy)
+            copy_database(path, copy)
             is_private = not readable_by_others([copy])
             is_renewed = is_private and _renew_secret(copy)
             if is_private:
@@ -349,7 +334,7 @@ def _renew_secret(path: Path) -> bool:
         engine.dispose()
 
 
-def _copy_database(path: Path, copy: Path) -> None:
+def copy_database(path: Path, copy: Path) -> None:
     """Copy an SQLite database to a private file.
 
     Raises:

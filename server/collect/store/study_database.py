@@ -8,17 +8,29 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from ....datasets.errors import InputError
-from ...storage.database import Clock, Database
+from ...storage.clock import Clock, latest_time
+from ...storage.database import Database
 from ...storage.site_settings import FIRST_SECRET, SECRET, new_secret
 from ..forms.course import RaterProgress
 from ..items.units import StudyItem, StudyUnit
 from ..study import Study
-from .tables import answers, events, invitations, items, raters, serves, site_settings, units
+from .tables import (
+    answers,
+    events,
+    invitations,
+    items,
+    metadata,
+    raters,
+    serves,
+    site_settings,
+    units,
+)
 
 #: All rows of some tables, by table.
 TableRows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -129,7 +141,7 @@ class StudyDatabase:
         n_units = self.pool_sizes["main"]
         self.most_answers = min(study.per_rater or n_units, n_units)
         # The clock never goes back behind what the database holds, even if the machine's does.
-        self.clock = Clock(database.run_blocking(_latest_time))
+        self.clock = Clock(database.run_blocking(partial(latest_time, tables=metadata)))
 
     def tag(self, *parts: object) -> str:
         """Return a hexadecimal tag that only this study's secret can make."""
@@ -249,16 +261,6 @@ def _load_units(c: Connection, study: Study) -> dict[int, StudyUnit]:
         loaded[unit.id] = replace(unit, fixed=tuple(row.fixed))
 
     return loaded
-
-
-def _latest_time(c: Connection) -> float:
-    """Return the latest time in the database."""
-    latest = 0.0
-    for column in (serves.c.served_at, answers.c.at, raters.c.joined_at, events.c.at):
-        time = c.execute(select(func.max(column))).scalar()
-        latest = max(latest, float(time or 0.0))
-
-    return latest
 
 
 def log_event(c: Connection, now: float, action: str, rater_id: int | None, reason: str) -> None:

@@ -14,6 +14,8 @@ from fastapi import Path as PathParameter
 
 from ....benchmarks.options.sites import CollectOptions
 from ....datasets.errors import InputError
+from ...storage.backup import back_up
+from ...storage.clock import reset_times
 from ...storage.database import Database
 from ...storage.private_files import make_private_folder
 from ...web.errors import SignInRequiredError, TooManyRequestsError
@@ -53,6 +55,7 @@ class StudySite(WebSite):
             "title": study.title,
             "study": study,
             "form": study.form,
+            "clock_warning": store.clock.warning,
             **study.form.template_variables(),
         }
         super().__init__(
@@ -114,6 +117,8 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
     try:
         if options.database is None:  # it may have been made for everybody to read
             make_private_folder(_DEFAULT_FOLDER)
+        if options.reset_times:
+            _report(database.run_blocking(partial(reset_times, tables=SCHEMA.tables)))
         if not holds_study(database):
             # A database that holds the study has the ratings that units start with.
             study = read_study(options.study, options.data_root)
@@ -126,10 +131,24 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
             partial(read_study, options.study, options.data_root),
         )
         site.admin_account.adopt_password(password)
+        if site.store.clock.warning:
+            _report(site.store.clock.warning)
     except BaseException:
         database.close()
         raise
     return site
+
+
+def back_up_study(options: CollectOptions, backup: Path) -> str:
+    """Copy a study's database to a new file, also while its site runs; return what to say of it.
+
+    Raises:
+        InputError: on a fault of the study, or as `backup.back_up` does.
+    """
+    study = read_study(options.study, options.data_root, prepares_units=False)
+    path = _database_path(options, study)
+    back_up(path, SCHEMA, backup)
+    return f"{path}: copied to {backup}"
 
 
 def open_snapshot(options: CollectOptions) -> StudyStore:
@@ -162,6 +181,11 @@ def _open_database(path: Path, *, read_only: bool = False) -> Database:
     return Database(
         path,
         SCHEMA,
-        lambda line: print(f"captau: {line}", file=sys.stderr),
+        _report,
         read_only=read_only,
     )
+
+
+def _report(line: str) -> None:
+    """Tell whoever runs the site something in a line."""
+    print(f"captau: {line}", file=sys.stderr)

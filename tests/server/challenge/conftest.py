@@ -23,7 +23,7 @@ from captau.server.challenge.tables import accounts, teams, tokens
 from captau.server.challenge.web.app import make_app
 from captau.server.challenge.worker import Worker
 from captau.server.challenge.worker_pool import WorkKind
-from captau.server.storage.database import Clock
+from captau.server.storage.clock import Clock
 from tests.conftest import serving
 
 #: The private references of the small challenges; tests search for their words in all outputs.

@@ -13,7 +13,8 @@ from captau.server.challenge.submission_files import store_upload, submit_upload
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.challenge.submissions import Allowance, select_submissions
 from captau.server.challenge.tables import challenges, results, submissions
-from captau.server.storage.database import Clock, StoreError
+from captau.server.storage.clock import Clock
+from captau.server.storage.database import StoreError
 from captau.server.web.errors import RefusedError
 from tests.server.challenge.conftest import (
     captions_json,

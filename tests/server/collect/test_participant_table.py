@@ -15,7 +15,7 @@ from captau.server.collect.export import export_files
 from captau.server.collect.forms.game_rules import consensus, score
 from captau.server.collect.rater_figures import compute_rater_figures
 from captau.server.collect.simulated_browser import join_study
-from captau.server.storage.database import Clock
+from captau.server.storage.clock import Clock
 from tests.conftest import says
 from tests.server.challenge.visitors import read_tables
 from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id, sign_in_admin

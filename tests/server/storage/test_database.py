@@ -19,7 +19,6 @@ from captau.server.collect.store.tables import SCHEMA, site_settings
 from captau.server.storage import database as database_module
 from captau.server.storage.database import (
     BusyError,
-    Clock,
     Database,
     StoreError,
     blocking_transaction,
@@ -246,14 +245,6 @@ def test_an_unusable_port_is_reported():
         listen("no.such.host.example", 0)
 
 
-def test_the_clock_never_runs_backwards(monkeypatch):
-    clock = Clock()
-    before = clock()
-    monkeypatch.setattr(time, "time", lambda: 0.0)
-    assert before <= clock() <= before + 60
-    assert Clock(earliest=before)() >= before  # a restart after the machine's clock was put back
-
-
 def test_sessions_survive_a_clock_that_is_put_back(monkeypatch):
     sessions, now = Sessions(b"secret"), time.time()
     cookie = sessions.write(Session.new(3))
@@ -373,15 +364,6 @@ def test_an_engine_of_sqlite_writes_through_and_keeps_foreign_keys(tmp_path):
             found[-1].append(connection.exec_driver_sql("PRAGMA synchronous").scalar())
         engine.dispose()
     assert found == [[3000, "wal", 1, 0, 2], [3000, "wal", 0, 1, 2]]
-
-
-def test_the_clock_goes_on_from_the_latest_time_of_the_database(monkeypatch):
-    now = [50.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "time", lambda: 1000.0)
-    clocks = Clock(), Clock(3000.0), Clock(1.0)
-    now[0] = 57.5
-    assert [clock() for clock in clocks] == [1007.5, 3007.5, 1007.5]
 
 
 def test_settings_are_put_found_by_prefix_and_removed(database):

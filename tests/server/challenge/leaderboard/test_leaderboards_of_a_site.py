@@ -13,7 +13,7 @@ from captau.server.challenge import tables
 from captau.server.challenge.leaderboard.ranking import RankCache
 from captau.server.challenge.submission_files import write_replicates
 from captau.server.challenge.submissions import save_human_scores
-from captau.server.storage.database import Clock
+from captau.server.storage.clock import Clock
 from captau.server.web.errors import RefusedError
 from tests.server.challenge.conftest import create_account
 from tests.server.challenge.visitors import make_site, quick_passwords, write_challenge

@@ -15,7 +15,7 @@ import pytest
 from fastapi import Request
 
 from captau.server.challenge import tables
-from captau.server.storage.database import Clock
+from captau.server.storage.clock import Clock
 from captau.server.web import visitors
 from captau.server.web.sessions import MEMBER_AGE, EndedSessions, Session
 from captau.server.web.visitors import RateLimiter

@@ -7,7 +7,7 @@ import re
 from captau.server.challenge import tables
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.challenge.web import admin_pages
-from captau.server.storage.database import Clock
+from captau.server.storage.clock import Clock
 from tests.server.challenge.visitors import (
     Visitor,
     begin_evaluation,

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from sqlalchemy import select
 
-from captau.server.storage.database import Clock
+from captau.server.storage.clock import Clock
 from tests.server.collect.conftest import make_site
 
 NOW = 1_800_000_000.0

@@ -8,7 +8,7 @@ import pytest
 
 from captau.server.collect.store.study_database import EndReason, Rater
 from captau.server.collect.store.tables import raters, serves
-from captau.server.storage.database import Clock
+from captau.server.storage.clock import Clock
 from captau.server.web.errors import NotFoundError, RefusedError
 from tests.server.collect.store.conftest import NOW, answer_all, load, run
 
