@@ -15,6 +15,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -32,6 +33,7 @@ Reader = Callable[..., CaptionSet]
 
 _READERS: dict[str, tuple[Card, Reader]] = {}
 _PROTOCOLS: dict[str, Mapping[str, Any]] = {}
+_OPTIONS: dict[str, type[Any]] = {}
 
 _SOURCES = f"{__package__}.sources"
 #: A registration in a module of `sources/`, and one whose reader says by its name which dataset it reads.
@@ -39,13 +41,17 @@ _REGISTRATION = re.compile(r"^@dataset\(", re.MULTILINE)
 _NAMED_REGISTRATION = re.compile(r"^@dataset\([^@]*?\)\ndef load_(\w+)\(", re.MULTILINE)
 
 
-def dataset(card: Card, protocol: Mapping[str, Any] | None = None) -> Callable[[Reader], Reader]:
+def dataset(
+    card: Card, protocol: Mapping[str, Any] | None = None, *, options: type[Any] | None = None
+) -> Callable[[Reader], Reader]:
     """Register a reader under its card's name.
 
     Args:
         card: its description.
         protocol: what differs in its usual protocol from every dataset's; captau's own datasets have a file in
             `conf/dataset/` instead.
+        options: a dataclass whose fields are the reader's options, of which the reader takes one object; None for a
+            reader that takes its options by name, if it has any.
     """
 
     def register(reader: Reader) -> Reader:
@@ -60,6 +66,8 @@ def dataset(card: Card, protocol: Mapping[str, Any] | None = None) -> Callable[[
 
         _READERS[card.name] = (card, reader)
         _PROTOCOLS[card.name] = dict(protocol or {})
+        if options is not None:
+            _OPTIONS[card.name] = options
         return reader
 
     return register
@@ -155,7 +163,11 @@ def load(name: str, /, root: str | Path | None = None, **options: Any) -> Captio
         InputError: if the name or an option is unknown, or a file is missing, truncated or malformed.
     """
     dataset_card, reader = _find(name)
-    option_names = list(inspect.signature(reader).parameters)[1:]
+    options_class = _OPTIONS.get(name)
+    if options_class is None:
+        option_names = list(inspect.signature(reader).parameters)[1:]
+    else:
+        option_names = [field.name for field in fields(options_class)]
     for option in options:
         if option not in option_names:
             raise unknown(f"option of dataset {name}", option, option_names)
@@ -168,4 +180,6 @@ def load(name: str, /, root: str | Path | None = None, **options: Any) -> Captio
             f"or for {first_file.path} {way_to_get(dataset_card, first_file)}"
         )
 
-    return reader(folder, **options)
+    if options_class is None:
+        return reader(folder, **options)
+    return reader(folder, options_class(**options))

@@ -211,7 +211,7 @@ def check_baseline(_: Command, options: Any) -> int:
     from ..regression import check, system_check
 
     if isinstance(options, SystemCheckOptions):
-        result = system_check.SystemCheck(**vars(options)).run()
+        result = system_check.SystemCheck(options.choices).run()
     else:
         result = check.run(
             options.baseline, options.choices, update=options.update, junit=options.junit

@@ -1,4 +1,4 @@
-"""Options of `captau check`; `regression.choices.CheckChoices` checks their values."""
+"""Options of `captau check`; `regression.choices` checks their values."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
-from ...datasets.reading.table import Columns
 from ...metrics.base import Metric
-from ..regression.choices import CheckChoices
+from ..regression.choices import CheckChoices, SystemCheckChoices
 from ..scoring.catalog import optional_specs, resolve_metrics
-from ..statistics.bootstrap import StatisticsOptions
 from . import shared
 from .declaration import Composed, Option, Options, dataclass_part, option, part, path_of
 from .large import columns_part
@@ -48,48 +46,46 @@ def _optional_of(composed: Composed) -> frozenset[str]:
 class SystemCheckOptions(Options):
     """Options of `captau check` of a system's captions; `CheckOptions` are those of a baseline."""
 
-    headings: ClassVar[Mapping[str, str]] = {
-        "candidates": "Options that compare a system's captions"
-    }
+    headings: ClassVar[Mapping[str, str]] = {"choices": "Options that compare a system's captions"}
 
-    candidates: Path = option(
-        None,
-        "the new captions of a system, as captau score takes them",
-        takes="FILE",
+    choices: SystemCheckChoices = dataclass_part(
+        SystemCheckChoices,
+        candidates=option(
+            None,
+            "the new captions of a system, as captau score takes them",
+            takes="FILE",
+        ),
+        against=option(
+            None,
+            "its old captions: a file, the folder of a run of captau score that scored them, or a baseline (.yaml) that "
+            "update=true wrote; the check fails if the new ones are significantly worse by a metric",
+            takes="FILE|DIR",
+        ),
+        references=option(None, "the references of both", takes="FILE"),
+        columns=columns_part(),
+        images=option(None, "the folder of images, for metrics that look at them", takes="DIR"),
+        partial=option(False, "true compares the images that both have captioned"),
+        metrics=part(_metrics_of),
+        normalise=part(lambda composed: dict(composed["protocol"]).get("normalise") or "none"),
+        statistics=shared.statistics_part(
+            "interval",
+            "replicates",
+            "level",
+            "seed",
+            "correction",
+            level="how sure a fall is: the check fails at level 1 - statistics.level",
+            interval="expanded, percentile or bca, by resampling images",
+        ),
+        junit=part(lambda composed: path_of(composed["junit"])),
+        update=part(lambda composed: bool(composed["update"])),
+        tolerance=part(lambda composed: composed["tolerance"]),
     )
-    against: Path = option(
-        None,
-        "its old captions: a file, the folder of a run of captau score that scored them, or a baseline (.yaml) that "
-        "update=true wrote; the check fails if the new ones are significantly worse by a metric",
-        takes="FILE|DIR",
-    )
-    references: Path | None = option(None, "the references of both", takes="FILE")
-    columns: Columns = columns_part()
-    images: Path | None = option(
-        None, "the folder of images, for metrics that look at them", takes="DIR"
-    )
-    partial: bool = option(False, "true compares the images that both have captioned")
-    metrics: tuple[Metric, ...] | None = part(_metrics_of, default=None)
-    normalise: str = part(
-        lambda composed: dict(composed["protocol"]).get("normalise") or "none", default="none"
-    )
-    statistics: StatisticsOptions = shared.statistics_part(
-        "interval",
-        "replicates",
-        "level",
-        "seed",
-        "correction",
-        level="how sure a fall is: the check fails at level 1 - statistics.level",
-        interval="expanded, percentile or bca, by resampling images",
-    )
-    junit: Path | None = part(lambda composed: path_of(composed["junit"]), default=None)
-    update: bool = part(lambda composed: bool(composed["update"]), default=False)
-    tolerance: float | None = part(lambda composed: composed["tolerance"], default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        shared.check_not_fisher(self.statistics)
-        if not self.statistics.uses_resampling:
+        statistics = self.choices.statistics
+        shared.check_not_fisher(statistics)
+        if not statistics.uses_resampling:
             raise InputError("statistics.interval=none has no test; leave it out")
 
 

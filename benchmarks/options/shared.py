@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import Field, dataclass, field, fields, make_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from ...conf import own_files
 from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
+from ...datasets.reading.judgement_options import JudgementOptions
 from ...metrics.base import Metric
 from ...metrics.registry import recipe_of
 from ...metrics.text.java import java_program
@@ -276,61 +277,28 @@ PROTOCOL = tuple(
     )
     for name, choice in CHOICES.items()
 )
-_BESIDE = "(default: as the YAML beside FILE says, else"
-#: Types of the options of `dataset=file` that are no text.
-_FILE_TYPES = {
-    **dict.fromkeys(("low", "high", "step"), float | None),
-    **dict.fromkeys(("scales", "winners"), Any),
-}
-_FILE_TAKES = {
-    "path": "FILE",
-    "scales": "{..}",
-    "winners": "{..}",
-    "missing": "error|drop",
-    "flagged": "drop|keep",
-    "where": "COLUMN=VALUE",
-}
-#: Options of `dataset=file`, the user's own judgements; None leaves the reader's default.
-FILE = tuple(
-    Option(
-        f"file.{name}",
-        None,
-        text,
-        _FILE_TYPES.get(name, str | None),
-        takes=_FILE_TAKES.get(name, ""),
-        heading=OWN_JUDGEMENTS,
-        is_literal=name in ("path", "where", "value"),
-    )
-    for name, text in {
-        "path": "CSV, TSV, JSON, JSON lines or Parquet, one row a rating or a comparison of two captions",
-        "name": "the name of the dataset in results",
-        "image": "the column of images (default: image)",
-        "caption": "the column of captions (default: caption)",
-        "value": "the column of ratings (default: value), or the columns of a rater each: r1,r2 or rater_*",
-        "rater": "the column of raters, if there is one",
-        "references": "the column of references, if there is one",
-        "dimension": "the column of rated dimensions, or the one dimension of all rows",
-        "system": "the column of systems, if there is one",
-        "split": "the column of splits, if there is one",
-        "low": f"the lower end of the scale {_BESIDE} the least rating)",
-        "high": f"the upper end of the scale {_BESIDE} the greatest rating)",
-        "step": f"the distance between two grades of the scale {_BESIDE} none)",
-        "scales": "a scale per dimension, as the YAML beside FILE has them: "
-        "'{precision: {low: 1, high: 5, step: 1}}'",
-        "caption_a": "the column of first captions, in a table of comparisons (default: caption_a)",
-        "caption_b": "the column of second captions (default: caption_b)",
-        "winner": "the column that says which is better: a, b, tie, left, model_a, a system's name (default: winner)",
-        "winners": "what other words there mean, a, b, tie or none: '{first: a, second: b, both bad: none}'",
-        "strength": "the column of graded preferences, positive for a and negative for b, if there is one",
-        "system_a": "the column of the first caption's systems, if there is one",
-        "system_b": "the column of the second caption's systems, if there is one",
-        "cluster": "the column of what intervals resample instead of images, if there is one",
-        "missing": "drop leaves out rows without a rating (default: error)",
-        "flagged": "keep reads rows that the file itself flags as void, such as rejected assignments (default: drop)",
-        "where": "the rows to read: those whose COLUMN is VALUE",
-    }.items()
-)
 
+
+def _file_option(declared: Field[Any]) -> Option:
+    """Return `file.NAME` of an option of the reader; None leaves the reader's default."""
+    kind: Any = str | None
+    if str(declared.type).startswith("Mapping"):
+        kind = Any
+    elif str(declared.type).startswith("float"):
+        kind = float | None
+    return Option(
+        f"file.{declared.name}",
+        None,
+        declared.metadata["help"],
+        kind,
+        takes=declared.metadata["takes"],
+        heading=OWN_JUDGEMENTS,
+        is_literal=declared.metadata["is_literal"],
+    )
+
+
+#: Options of `dataset=file`, the user's own judgements.
+FILE = tuple(map(_file_option, fields(JudgementOptions)))
 
 _DATASETS_FROM_PYTHON = PythonValue(
     "str | CaptionSet | Sequence[str | CaptionSet]",

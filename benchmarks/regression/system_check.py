@@ -18,7 +18,7 @@ from ...datasets.reading.caption_files import (
     read_systems,
 )
 from ...datasets.reading.caption_ids import match_image_ids
-from ...datasets.reading.table import USUAL_COLUMNS, Columns
+from ...datasets.reading.table import Columns
 from ...datasets.reading.yaml_document import MAX_CHARACTERS, MAX_NODES
 from ...metrics.base import Metric
 from ..evaluation.pair_tests import find_shortage
@@ -36,10 +36,11 @@ from ..scoring.corpus_scores import (
 )
 from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import find_unavailable, warn_unavailable
-from ..statistics.bootstrap import Interval, StatisticsOptions, count_steps
+from ..statistics.bootstrap import Interval, count_steps
 from ..statistics.intervals import correct_p_values
 from ..statistics.significance import MetricDifference
 from .check import Checked, count_metrics
+from .choices import SystemCheckChoices
 from .differences import Difference, format_change, make_difference_table
 from .system_baseline import SystemBaseline, digest_references, is_baseline
 
@@ -101,46 +102,10 @@ class SystemCheck:
     unless a tolerance decides in the test's place.
 
     Attributes:
-        candidates: the file of the new captions.
-        against: the file of the old captions, the folder of a run of `captau score` that scored them, or a baseline
-            (`.yaml`) that holds them and their scores; a held score that moved fails the check as well.
-        references: the file of the references; None for metrics that need none.
-        metrics: that are tested; those that cannot be computed here are left out with a warning. None for those of the
-            baseline, else the suite text.
-        statistics: the kind of intervals, which must resample.
-        columns: the names of the columns, or keys, in all of these files.
-        images: the folder of the images, for metrics that look at them.
-        partial: whether to compare only the images that both have captioned.
-        normalise: the text rule for captions and references.
-        junit: where the JUnit report goes; None for none.
-        update: whether to write the new captions and their scores as the baseline instead.
-        tolerance: how far a metric's score of all captions may fall, as computed; None for the test.
+        choices: the captions, and how they are compared.
     """
 
-    candidates: Path
-    against: Path
-    references: Path | None
-    metrics: Sequence[Metric] | None
-    statistics: StatisticsOptions
-    columns: Columns = USUAL_COLUMNS
-    images: Path | None = None
-    partial: bool = False
-    normalise: str = "none"
-    junit: Path | None = None
-    update: bool = False
-    tolerance: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.tolerance is None:
-            return
-        if not (0 <= self.tolerance < math.inf):
-            raise InputError(
-                f"tolerance is {self.tolerance:g}; with candidates=, a number from 0 on is expected"
-            )
-        if self.update:
-            raise InputError(
-                "tolerance= does not go with update=true of a system's baseline, which holds none; give it when you check"
-            )
+    choices: SystemCheckChoices
 
     def run(self) -> CheckedSystem:
         """Score both systems' captions, and test them; or write the baseline.
@@ -150,16 +115,16 @@ class SystemCheck:
                 tested, or none could have a significant outcome.
         """
         baseline = self._read_baseline()
-        metrics = self.metrics
+        metrics = self.choices.metrics
         if metrics is None:
             metrics = resolve_metrics("text") if baseline is None else baseline.make_metrics()
 
         systems = self._read_systems(baseline)
-        if self.references is None and all("references" in m.needs for m in metrics):
+        if self.choices.references is None and all("references" in m.needs for m in metrics):
             raise InputError(f"metric {metrics[0].spec} needs references; give references=FILE")
         references = None
-        if self.references is not None:
-            references = read_references(self.references, columns=self.columns)
+        if self.choices.references is not None:
+            references = read_references(self.choices.references, columns=self.choices.columns)
         items = self._make_items(systems, references)
         image_ids = items[NEW]["image_id"].tolist()
 
@@ -169,7 +134,7 @@ class SystemCheck:
         if lost_metrics:
             reason = missing[lost_metrics[0]]
             raise InputError(
-                f"{self.against} holds {lost_metrics[0].spec}, which {reason}; or name other metrics, metrics=…"
+                f"{self.choices.against} holds {lost_metrics[0].spec}, which {reason}; or name other metrics, metrics=…"
             )
         warn_unavailable([missing])
         metrics = [m for m in metrics if m not in missing]
@@ -180,9 +145,9 @@ class SystemCheck:
             digest_references(references, image_ids),
             scored[-1].corpus,
             metrics,
-            self.normalise,
+            self.choices.normalise,
         )
-        if self.update:
+        if self.choices.update:
             return self._write_baseline(now)
 
         moved: list[Difference] = []
@@ -191,23 +156,23 @@ class SystemCheck:
             moved = baseline.compare(now, metrics)
 
         changes = self._changes(scored, differences, metrics)
-        if self.tolerance is None:
+        if self.choices.tolerance is None:
             self._check_testable(changes, len(image_ids))
         elif not any(self._is_compared(change) for change in changes):
             raise InputError(
-                f"{self.candidates}: no metric has a score of both; name other metrics"
+                f"{self.choices.candidates}: no metric has a score of both; name other metrics"
             )
 
         return self._outcome(changes, len(image_ids), moved)
 
     def _read_systems(self, baseline: SystemBaseline | None) -> dict[str, CandidateFile]:
         """Return the captions of both systems, the new one's first; without the old ones where these are to be replaced."""
-        systems = {NEW: _read_captions(self.candidates, self.columns)}
-        if self.update:
+        systems = {NEW: _read_captions(self.choices.candidates, self.choices.columns)}
+        if self.choices.update:
             return systems
 
         if baseline is None:
-            systems[OLD] = _read_captions(self.against, self.columns)
+            systems[OLD] = _read_captions(self.choices.against, self.choices.columns)
         else:
             systems[OLD] = baseline.captions
 
@@ -217,14 +182,18 @@ class SystemCheck:
         self, items: Mapping[str, pd.DataFrame], metrics: Sequence[Metric]
     ) -> tuple[list[SystemScores], list[MetricDifference]]:
         """Score each system's items, and test the differences; there are none where a baseline is made."""
-        n_steps = 0 if self.update else count_steps(self.statistics.replicates, len(items))
+        n_steps = (
+            0
+            if self.choices.update
+            else count_steps(self.choices.statistics.replicates, len(items))
+        )
         differences: list[MetricDifference] = []
         with StepProgress(len(items) * len(metrics) + n_steps) as progress:
             scored: list[SystemScores] = []
             for system, frame in items.items():
                 scored.append(score_system(system, "", frame, metrics, ScoreStore(None), progress))
-            if not self.update:
-                _, differences = compare_systems(scored, self.statistics, progress.advance)
+            if not self.choices.update:
+                _, differences = compare_systems(scored, self.choices.statistics, progress.advance)
 
         return scored, differences
 
@@ -242,7 +211,7 @@ class SystemCheck:
         p_values: list[float] = []
         for metric in metrics:
             p_values.append(tests[metric.spec].p_value if metric.spec in tests else math.nan)
-        corrected = correct_p_values(p_values, self.statistics.correction)
+        corrected = correct_p_values(p_values, self.choices.statistics.correction)
 
         changes: list[_Change] = []
         for metric, p_value in zip(metrics, corrected, strict=True):
@@ -269,12 +238,12 @@ class SystemCheck:
         images = count_of(n_images, "image")
         if not n_tested:
             raise InputError(
-                f"{self.candidates}: no metric has a test of {images}; name other metrics, or more images, or how far "
+                f"{self.choices.candidates}: no metric has a test of {images}; name other metrics, or more images, or how far "
                 "a score may fall, tolerance=NUMBER"
             )
-        if shortage := find_shortage(self.statistics, n_images, n_tested):
+        if shortage := find_shortage(self.choices.statistics, n_images, n_tested):
             raise InputError(
-                f"{self.candidates}: {shortage} for any fall to be significant; say how far a score may fall, "
+                f"{self.choices.candidates}: {shortage} for any fall to be significant; say how far a score may fall, "
                 "tolerance=NUMBER, which needs no test"
             )
 
@@ -289,12 +258,12 @@ class SystemCheck:
         reference_sets = {} if references is None else {"references": references}
         # One set of references at most, so that there is one selection of images.
         matched, _ = match_image_ids(systems, reference_sets)
-        (image_ids,) = select_images(matched, reference_sets, self.partial).values()
+        (image_ids,) = select_images(matched, reference_sets, self.choices.partial).values()
 
         items: dict[str, pd.DataFrame] = {}
         for system, captions in matched.items():
-            frame = make_caption_items(captions, references, image_ids, self.images)
-            items[system] = normalise_items(frame, self.normalise)
+            frame = make_caption_items(captions, references, image_ids, self.choices.images)
+            items[system] = normalise_items(frame, self.choices.normalise)
 
         return items
 
@@ -304,15 +273,15 @@ class SystemCheck:
         Raises:
             InputError: where it cannot be read, or cannot be written and is to be.
         """
-        path = self.against
+        path = self.choices.against
         if not is_baseline(path):
-            if self.update:
+            if self.choices.update:
                 raise InputError(
                     f"update=true writes a baseline, and {path} is no name of one; write against=system.yaml"
                 )
             return None
 
-        if self.update:
+        if self.choices.update:
             check_writable(path)
         elif not path.exists():
             raise InputError(
@@ -327,8 +296,8 @@ class SystemCheck:
         Raises:
             InputError: where it cannot be written, or the captions are too many.
         """
-        candidates = self.candidates
-        path = self.against
+        candidates = self.choices.candidates
+        path = self.choices.against
         text = baseline.written()
         n_captions = len(baseline.captions.captions)
         if len(text) > MAX_CHARACTERS or 2 * n_captions > MAX_NODES - 1000:
@@ -356,15 +325,15 @@ class SystemCheck:
 
     def _is_compared(self, change: _Change) -> bool:
         """Tell whether a metric takes part: it has a test, or, where a tolerance decides, both scores."""
-        number = change.p_value if self.tolerance is None else change.value
+        number = change.p_value if self.choices.tolerance is None else change.value
         return not math.isnan(number)
 
     def _counts(self, change: _Change) -> bool:
         """Tell whether a change is significant, or greater than the tolerance."""
-        if self.tolerance is None:
-            return change.p_value < 1 - self.statistics.level
+        if self.choices.tolerance is None:
+            return change.p_value < 1 - self.choices.statistics.level
         # The last bits of a score are rounding.
-        return abs(change.value) > self.tolerance + 1e-12
+        return abs(change.value) > self.choices.tolerance + 1e-12
 
     def _judge(self, changes: Sequence[_Change]) -> tuple[list[Row], list[Difference]]:
         """Return a row of the table for each metric, and a line for each change that counts."""
@@ -373,14 +342,14 @@ class SystemCheck:
         for change in changes:
             style = change.style
             if not self._is_compared(change):
-                reason = "not tested" if self.tolerance is None else "not compared"
+                reason = "not tested" if self.choices.tolerance is None else "not compared"
                 rows.append(Row(style.label, [MISSING] * 6 + [reason]))
                 continue
 
             counts = self._counts(change)
             verdict = "fell" if change.is_worse else "rose"
             if not counts:
-                is_tested = self.tolerance is None
+                is_tested = self.choices.tolerance is None
                 verdict = "no significant change" if is_tested else "within the tolerance"
 
             interval = change.interval
@@ -393,8 +362,8 @@ class SystemCheck:
 
             if counts:
                 cause = f"p {p_value}"
-                if self.tolerance is not None:
-                    cause = f"more than tolerance={self.tolerance:g}"
+                if self.choices.tolerance is not None:
+                    cause = f"more than tolerance={self.choices.tolerance:g}"
                 line = Difference(
                     part="scores",
                     metrics=(change.spec,),
@@ -412,10 +381,10 @@ class SystemCheck:
     def _outcome(
         self, changes: Sequence[_Change], n_images: int, moved: Sequence[Difference]
     ) -> CheckedSystem:
-        candidates = self.candidates
-        against = self.against
-        statistics = self.statistics
-        is_tested = self.tolerance is None
+        candidates = self.choices.candidates
+        against = self.choices.against
+        statistics = self.choices.statistics
+        is_tested = self.choices.tolerance is None
         rows, lines = self._judge(changes)
         fallen = [line for line in lines if line.fails]
 
@@ -439,7 +408,7 @@ class SystemCheck:
         if not is_tested:
             notes.append(
                 f"A metric fails where its score, as computed (this table prints most ×100), falls by more than "
-                f"tolerance={self.tolerance:g}, whatever its p is."
+                f"tolerance={self.choices.tolerance:g}, whatever its p is."
             )
         table = ResultTable(
             f"{candidates} against {against}",
@@ -464,20 +433,20 @@ class SystemCheck:
             metrics=names,
             differences=(*lines, *moved),
             summary=summary,
-            junit=self.junit,
+            junit=self.choices.junit,
             tables_made=tuple(tables),
         )
 
     def _summarise(self, fallen: Sequence[Difference], names: Sequence[str]) -> str:
         """Say whether the system fell, by which of the metrics and how far."""
-        is_tested = self.tolerance is None
-        how = "significantly" if is_tested else f"by more than {self.tolerance:g}"
+        is_tested = self.choices.tolerance is None
+        how = "significantly" if is_tested else f"by more than {self.choices.tolerance:g}"
         coverage = f"({'tested' if is_tested else 'compared'}: {count_metrics(names)})"
         if not fallen:
-            return f"{self.candidates} did not fall {how} below {self.against} {coverage}"
+            return f"{self.choices.candidates} did not fall {how} below {self.choices.against} {coverage}"
 
         changes = ", ".join(f"{line.subject} ({line.change})" for line in fallen)
-        return f"{self.candidates} fell {how} below {self.against} by {changes} {coverage}"
+        return f"{self.choices.candidates} fell {how} below {self.choices.against} by {changes} {coverage}"
 
 
 def _read_captions(path: Path, columns: Columns) -> CandidateFile:

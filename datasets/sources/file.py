@@ -1,7 +1,7 @@
 """Your own judgements, from a CSV, JSON, JSON lines or Parquet file with one row a rating or a comparison.
 
-`docs/own_judgements.md` walks through it. The options name columns; one that is not given is looked
-for under its usual name, which is the option's.
+`docs/own_judgements.md` walks through it. The options (`reading.judgement_options`) name columns; one that is not given
+is looked for under its usual name, which is the option's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from .. import registry
 from ..caption_texts import leave_out_of_pairs
@@ -24,6 +23,7 @@ from ..reading.judgement_exports import (
     select_rows,
     unfold_raters,
 )
+from ..reading.judgement_options import JudgementOptions
 from ..reading.pairs import (
     PairColumns,
     count_unread_pairs,
@@ -61,96 +61,37 @@ VOTES_PROTOCOL = {"ratings": "mean", "coefficients": ["accuracy"]}
 _LONG = "; one row a rating is expected; where each rater has a column, name all: file.value=r1,r2 or file.value=rater_*"
 
 
-@dataset(CARD)
-def load_file(
-    root: Path,
-    *,
-    path: str | Path | None = None,
-    name: str = "file",
-    image: str = "image",
-    caption: str = "caption",
-    value: str = "value",
-    rater: str | None = None,
-    references: str | None = None,
-    dimension: str | None = None,
-    system: str | None = None,
-    split: str | None = None,
-    low: float | None = None,
-    high: float | None = None,
-    step: float | None = None,
-    scales: Mapping[str, Any] | None = None,
-    caption_a: str = "caption_a",
-    caption_b: str = "caption_b",
-    winner: str = "winner",
-    strength: str | None = None,
-    system_a: str | None = None,
-    system_b: str | None = None,
-    cluster: str | None = None,
-    winners: Mapping[str, str] | None = None,
-    missing: str = "error",
-    flagged: str = "drop",
-    where: str | None = None,
-) -> CaptionSet:
+@dataset(CARD, options=JudgementOptions)
+def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
     """Read judgements of your own: ratings, or preferences where the table has two columns of captions.
-
-    Args:
-        root: not used; the file may lie anywhere.
-        path: the file, by the place one is in.
-        name: what results call the set.
-        image, caption, value: the columns of the image (a name, a number or a path), of the candidate
-            and of the rating; of a table with a column a rater `value` is these columns, as `r1,r2` or `rater_*`.
-        rater: the column of who rated; without it an item's ratings are numbered.
-        references: the column of reference captions: a list, or text with ` ||| ` between them.
-        dimension: the column of what was rated, or one name for all rows; else `overall`.
-        system, split: the columns of who wrote the candidate, and of its split.
-        low, high, step: the scale of the dimensions that `scales` does not name. Where they are not
-            given, they are those of the file of scales beside the table (`reading.rating_scales`), and
-            without such a file the least and the greatest rating, and no step.
-        scales: a mapping `{low, high, step}` for each dimension.
-        caption_a, caption_b: the columns of the compared captions.
-        winner: the column of the better one: `a`, `b`, `tie`, another word for one (`left`, `model_a`, 1), or the name
-            of its system; `skip` and an empty cell are no verdict.
-        strength: the column of graded preferences, positive where the first caption is better.
-        system_a, system_b: the columns of who wrote the two captions.
-        cluster: the column of what intervals resample, such as the recording of several clips; else the image.
-        winners: what other words of the column of winners mean: `a`, `b`, `tie`, or `none` for no verdict.
-        missing: `drop` leaves out rows without a rating; by default they are an error.
-        flagged: `keep` reads rows that the file itself flags as void, such as rejected assignments.
-        where: `COLUMN=VALUE`, the rows to read; all by default.
 
     Exports of Mechanical Turk, Label Studio and Qualtrics are known by their columns (`reading.judgement_exports`).
 
     A JSON file of votes on pairs, as AudioCaps-Eval is published, is known by its keys (`reading.pairs.read_votes`).
 
+    Args:
+        _root: not used; the file may lie anywhere.
+        options: the path, the names of columns, the scales, and which rows count.
+
     Raises:
         InputError: where a file is malformed, the table lacks a column, a dimension has no scale where
             others have one, a rating is not on its scale, a pair is of one caption, or a winner is neither.
     """
-    if path is None:
-        raise InputError("dataset file: the option file.path=FILE is needed")
-
-    _check_name(name)
-    _check_choice("missing", missing, ("error", "drop"))
-    _check_choice("flagged", flagged, ("drop", "keep"))
-    for part, number in (("low", low), ("high", high), ("step", step)):
-        if isinstance(number, bool) or not isinstance(number, int | float | None):
-            raise InputError(
-                f"file.{part} is {number!r}; a number is expected, such as file.{part}=1"
-            )
-    table, value, remarks = _read_rows(path, value, where, keep_flagged=flagged == "keep")
-    options = {
-        "rater": rater,
-        "system": system,
-        "split": split,
-        "references": references,
-        "strength": strength,
-        "system_a": system_a,
-        "system_b": system_b,
-        "cluster": cluster,
+    _check_name(options.name)
+    table, value, remarks = _read_rows(options)
+    named_columns = {
+        "rater": options.rater,
+        "system": options.system,
+        "split": options.split,
+        "references": options.references,
+        "strength": options.strength,
+        "system_a": options.system_a,
+        "system_b": options.system_b,
+        "cluster": options.cluster,
     }
-    columns = {option: _column_of(table, option, column) for option, column in options.items()}
-    dimensions = _dimensions(table, _column_of(table, "dimension", dimension))
-    card = _make_card(table, name, columns)
+    columns = {name: _column_of(table, name, column) for name, column in named_columns.items()}
+    dimension_column = _column_of(table, "dimension", options.dimension)
+    card = _make_card(table, options.name, columns)
 
     if has_votes(table):
         unread = count_unread_pairs(table)
@@ -160,24 +101,24 @@ def load_file(
             usual_protocol=VOTES_PROTOCOL,
             remarks=(*remarks, unread) if unread else tuple(remarks),
         )
-        return read_votes(table, image).caption_set(card)
+        return read_votes(table, options.image).caption_set(card)
 
-    if caption_a in table or caption_b in table:
+    if options.caption_a in table or options.caption_b in table:
         systems = (columns["system_a"], columns["system_b"])
-        table, left_out = read_winners(table, winner, systems, winners)
-        dimensions = _dimensions(table, _column_of(table, "dimension", dimension))
+        table, left_out = read_winners(table, options.winner, systems, options.winners)
         card = replace(card, remarks=(*remarks, *left_out))
-        pairs = _read_pairs(table, columns, dimensions, card, (image, caption_a, caption_b, winner))
+        dimensions = _dimensions(table, dimension_column)
+        pairs = _read_pairs(table, columns, dimensions, card, options)
         return _with_text_remarks(pairs, table.path)
 
-    table, without_rating = drop_missing(table, value, missing)
-    dimensions = _dimensions(table, _column_of(table, "dimension", dimension))
+    table, without_rating = drop_missing(table, value, options.missing)
+    dimensions = _dimensions(table, dimension_column)
     card = replace(card, remarks=(*remarks, *without_rating))
-    image_ids = table.filled(image, "; name the column with file.image=")
-    captions = table.texts(caption, "; name the column with file.caption=")
+    image_ids = table.filled(options.image, "; name the column with file.image=")
+    captions = table.texts(options.caption, "; name the column with file.caption=")
     values = table.floats(value, None, f"; name the column with file.value={_LONG}")
 
-    scale_by_dimension = _scales(table.path, dimensions, values, scales, (low, high, step))
+    scale_by_dimension = _scales(table.path, dimensions, values, options)
     _check_scales(table, value, values, [scale_by_dimension[d] for d in dimensions])
     card = replace(
         card,
@@ -202,19 +143,18 @@ def load_file(
     return _with_text_remarks(caption_set, table.path)
 
 
-def _read_rows(
-    path: str | Path, value: str, where: str | None, *, keep_flagged: bool
-) -> tuple[Table, str, list[str]]:
+def _read_rows(options: JudgementOptions) -> tuple[Table, str, list[str]]:
     """Return a row for each judgement that counts, the column of ratings, and what was left out.
 
     Raises:
         InputError: see `load_file`.
     """
-    table = read_export(read_table(expand_home(path)))
-    table, remarks = select_rows(table, where, keep_flagged=keep_flagged)
-    rater_columns = find_rater_columns(table, value)
+    assert options.path is not None, "made without a path"
+    table = read_export(read_table(expand_home(options.path)))
+    table, remarks = select_rows(table, options.where, keep_flagged=options.flagged == "keep")
+    rater_columns = find_rater_columns(table, options.value)
     if not rater_columns:
-        return table, value, remarks
+        return table, options.value, remarks
 
     table, empty_cells = unfold_raters(table, rater_columns)
     return table, "value", [*remarks, *empty_cells]
@@ -243,11 +183,6 @@ def _with_text_remarks(caption_set: CaptionSet, path: Path) -> CaptionSet:
     )
 
 
-def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InputError(f"file.{option} is '{value}', not {' or '.join(known)}")
-
-
 def _make_card(table: Table, name: str, columns: Mapping[str, str | None]) -> Card:
     """Return the card of a table, without scales."""
     files = [file for file in (table.path, scales_path(table.path)) if file.is_file()]
@@ -267,31 +202,33 @@ def _read_pairs(
     columns: Mapping[str, str | None],
     dimensions: Sequence[str],
     card: Card,
-    names: tuple[str, str, str, str],
+    options: JudgementOptions,
 ) -> CaptionSet:
     """Read one row a comparison.
 
     Args:
+        table: the rows.
         columns: by option; None where there is none.
-        names: of the columns of images, of both captions and of winners.
+        dimensions: of each row.
+        card: of the set.
+        options: the names of the columns of images, of both captions and of winners.
 
     Raises:
         InputError: see `load_file`.
     """
-    image, caption_a, caption_b, winner = names
     if (columns["system_a"] is None) != (columns["system_b"] is None):
         missing = "system_b" if columns["system_b"] is None else "system_a"
         raise InputError(
             f"{table.path}: no column '{missing}'; name the column with file.{missing}="
         )
 
-    image_ids = table.filled(image, "; name the column with file.image=")
+    image_ids = table.filled(options.image, "; name the column with file.image=")
     pairs = PairColumns(
         places=table.places,
         image_ids=image_ids,
-        captions_a=table.filled(caption_a, "; name the column with file.caption_a="),
-        captions_b=table.filled(caption_b, "; name the column with file.caption_b="),
-        strengths=read_strengths(table, winner, columns["strength"]),
+        captions_a=table.filled(options.caption_a, "; name the column with file.caption_a="),
+        captions_b=table.filled(options.caption_b, "; name the column with file.caption_b="),
+        strengths=read_strengths(table, options.winner, columns["strength"]),
         dimensions=dimensions,
         raters=_texts(table, columns, "rater"),
         systems_a=_texts(table, columns, "system_a"),
@@ -388,22 +325,22 @@ def _scales(
     path: Path,
     dimensions: Sequence[str],
     values: Sequence[float],
-    option: Mapping[str, Any] | None,
-    parts: tuple[float | None, float | None, float | None],
+    options: JudgementOptions,
 ) -> dict[str, Scale]:
     """Return the scale of each rated dimension.
 
     Args:
         path: the table.
         dimensions, values: of each row.
-        option: `file.scales`.
-        parts: `file.low`, `file.high` and `file.step`.
+        options: the scales that are given, or a scale for all other dimensions.
 
     Raises:
         InputError: where one is malformed or missing, or the option names another dimension.
     """
     names = list(dict.fromkeys(dimensions))
-    option_scales = {} if option is None else scales_of_option(option, "file.scales")
+    option_scales: Mapping[str, Scale] = {}
+    if options.scales is not None:
+        option_scales = scales_of_option(options.scales, "file.scales")
     for name in option_scales:
         if name not in names:
             raise unknown(f"dimension of {path} in file.scales", name, names)
@@ -420,22 +357,23 @@ def _scales(
     for name in names:
         rated = [v for d, v in zip(dimensions, values, strict=True) if d == name]
         usual = stored_scales.get(name, Scale(min(rated), max(rated)))
-        scale_by_dimension[name] = option_scales.get(name) or _scale(usual, *parts)
+        scale_by_dimension[name] = option_scales.get(name) or _scale(usual, options)
 
     return scale_by_dimension
 
 
-def _scale(usual: Scale, low: float | None, high: float | None, step: float | None) -> Scale:
+def _scale(usual: Scale, options: JudgementOptions) -> Scale:
     """Return a scale with the parts that are given changed."""
-    scale = Scale(
-        usual.low if low is None else low,
-        usual.high if high is None else high,
-        usual.step if step is None else step,
-    )
+    given_parts = {
+        name: number
+        for name in ("low", "high", "step")
+        if (number := getattr(options, name)) is not None
+    }
+    scale = replace(usual, **given_parts)
 
-    if scale.low > scale.high or (step is not None and step <= 0):
+    if scale.low > scale.high or (options.step is not None and options.step <= 0):
         raise InputError(
-            f"file.low={scale.low:g}, file.high={scale.high:g}, file.step={step}: these make no scale; "
+            f"file.low={scale.low:g}, file.high={scale.high:g}, file.step={options.step}: these make no scale; "
             f"low must not exceed high, and the step must be above 0"
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import fields
 
 import pandas as pd
 from docs_text import DOCS, ROOT, code, docstring, escaped, guides, plain, table
@@ -32,7 +33,7 @@ def dataset_page(name: str) -> str:
     card = datasets.card(name)
     reader = datasets._READERS[name][1]
     about, _ = docstring(sys.modules[reader.__module__])
-    text, said = docstring(reader)
+    text, _ = docstring(reader)
     rows = [
         ("licence", card.licence),
         ("revision", f"`{card.revision}`" if card.revision else ""),
@@ -50,7 +51,7 @@ def dataset_page(name: str) -> str:
         text,
         table(("", ""), [(what, value) for what, value in rows if value]),
         "## What was rated\n\n" + table(("dimension", "scale"), scales) if scales else "",
-        options_of_reader(said.get("Args", {})),
+        options_of_reader(name),
         protocol_of(name),
         split_of(card),
         sources_of(card),
@@ -61,8 +62,10 @@ def dataset_page(name: str) -> str:
     return "\n\n".join(p for p in parts if p)
 
 
-def options_of_reader(said: dict[str, str]) -> str:
-    rows = [(f"`file.{name}`", text) for name, text in said.items() if name != "root"]
+def options_of_reader(name: str) -> str:
+    options_class = datasets._OPTIONS.get(name)
+    declared = () if options_class is None else fields(options_class)
+    rows = [(f"`file.{option.name}`", escaped(option.metadata["help"])) for option in declared]
     return "## Options\n\n" + table(("option", "meaning"), rows) if rows else ""
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.regression import system_check
+from captau.benchmarks.regression.choices import SystemCheckChoices
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.datasets.errors import InputError
@@ -46,14 +47,15 @@ def check(
     tolerance: float | None = None,
     **statistics: Any,
 ) -> system_check.CheckedSystem:
-    return system_check.SystemCheck(
-        folder / f"{new}.json",
-        folder / old,
-        folder / "refs.json",
-        resolve_metrics(names),
-        StatisticsOptions(**statistics),
+    choices = SystemCheckChoices(
+        candidates=folder / f"{new}.json",
+        against=folder / old,
+        references=folder / "refs.json",
+        metrics=resolve_metrics(names),
+        statistics=StatisticsOptions(**statistics),
         tolerance=tolerance,
-    ).run()
+    )
+    return system_check.SystemCheck(choices).run()
 
 
 def rows_of(result: system_check.CheckedSystem) -> list[tuple[str, list[str]]]:
@@ -99,16 +101,20 @@ def test_the_bar_counts_each_caption_of_each_metric_and_the_blocks_of_draws(file
 
 def test_captions_that_a_baseline_could_not_be_read_back_with_are_refused(files, monkeypatch):
     """A caption has two nodes of YAML, and 1,000 are left for the rest."""
-    paths = files / "whole.json", files / "b.yaml", files / "refs.json"
-    check_system = system_check.SystemCheck(
-        *paths, resolve_metrics("bleu_1"), StatisticsOptions(), update=True
+    choices = SystemCheckChoices(
+        candidates=files / "whole.json",
+        against=files / "b.yaml",
+        references=files / "refs.json",
+        metrics=resolve_metrics("bleu_1"),
+        update=True,
     )
     monkeypatch.setattr(system_check, "MAX_NODES", 1000 + 2 * N_IMAGES)
-    made = check_system.run()
+    made = system_check.SystemCheck(choices).run()
     assert made.summary.startswith(f"{files / 'b.yaml'}: written: {N_IMAGES} captions")
     monkeypatch.setattr(system_check, "MAX_NODES", 999 + 2 * N_IMAGES)
     with says(f"{N_IMAGES} captions are too many for a baseline"):
-        replace(check_system, against=files / "c.yaml").run()
+        other_choices = replace(choices, against=files / "c.yaml")
+        system_check.SystemCheck(other_choices).run()
 
 
 def test_a_system_that_rose_or_did_not_change_significantly(files):
@@ -402,8 +408,10 @@ def test_a_tolerance_is_a_number_from_0_on(files, tolerance):
 
 
 def test_a_baseline_of_a_system_holds_no_tolerance(files):
-    paths = files / "whole.json", files / "b.yaml", files / "refs.json"
     with says("tolerance= does not go with update=true"):
-        system_check.SystemCheck(
-            *paths, resolve_metrics("rouge_l"), StatisticsOptions(), update=True, tolerance=0.1
+        SystemCheckChoices(
+            candidates=files / "whole.json",
+            against=files / "b.yaml",
+            update=True,
+            tolerance=0.1,
         )
