@@ -36,7 +36,7 @@ from ..evaluation.training.training_designs import (
 from ..options.train import TrainOptions
 from ..reporting.run_results import Results
 from ..runs.frames import groups_of
-from ..runs.output_folder import RUN_FILE
+from ..runs.output_folder import RUN_FILE, hold_lock
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, make_correlations
 from ..runs.tables import ResultTable, Row, number_cell
@@ -99,7 +99,8 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         raise InputError(f"metrics: two different metrics are called '{min(twice)}'")
 
     store = options.locations.store()
-    with rater_training.lock_folder(folder), StepProgress(len(jobs)) as progress:
+    problem = f"{folder}: another run trains there; set another output_dir"
+    with hold_lock(folder / ".lock", problem), StepProgress(len(jobs)) as progress:
         logger.info(
             "training in %s; if it is stopped, the same command with output_dir=%s continues it",
             folder,

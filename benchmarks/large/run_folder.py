@@ -30,9 +30,7 @@ from .plan import digest_of
 
 @contextmanager
 def lock_folder(work: Path, output: str) -> Generator[None]:
-    """Keep other runs out of a folder while the block lasts; the system's lock goes with its process.
-
-    The file of the lock is removed at the end.
+    """Keep other runs out of a folder while the block lasts.
 
     Args:
         work: the folder of intermediate files.
@@ -44,10 +42,7 @@ def lock_folder(work: Path, output: str) -> Generator[None]:
     lock = work.with_name(f"{work.name}.lock")
     problem = f"{output}: another run is writing there; wait for it, or name another output_dir="
     with hold_lock(lock, problem):
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
+        yield
 
 
 class ResultFolder:

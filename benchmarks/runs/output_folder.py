@@ -132,7 +132,7 @@ def _sweep(folder: Path, name: str = ".+") -> None:
 
 @contextlib.contextmanager
 def hold_lock(path: Path, problem: str) -> Generator[None]:
-    """Hold the lock of a file while the block lasts; the system's lock goes with its process.
+    """Hold the lock of a file while the block lasts; the system's lock goes with its process, and the file at the end.
 
     Raises:
         InputError: with the problem, where another process holds it.
@@ -147,6 +147,7 @@ def hold_lock(path: Path, problem: str) -> Generator[None]:
     try:
         yield
     finally:
+        path.unlink(missing_ok=True)
         lock.release()
 
 

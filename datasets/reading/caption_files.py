@@ -16,7 +16,7 @@ from .caption_checks import PlacedText, SuspectedFault, check_captions, check_re
 from .caption_names import NameFinder, is_name, text_of
 from .caption_rows import CaptionRow, read_caption_rows
 from .cells import parse_references
-from .flags import find_flags
+from .flags import describe_void, find_flags
 from .json_files import JsonSource, Report, field
 from .table import USUAL_COLUMNS, Columns
 
@@ -362,15 +362,20 @@ class _ReferenceCollector:
         if not self._n_void:
             return []
 
-        counts = ", ".join(f"{flag}: {n:,}" for flag, n in sorted(self._flags.items()))
-        name = Path(source.name).name
-        is_or_are = "reference is" if self._n_void == 1 else "references are"
-        note = f"{self._n_void:,} {is_or_are} left out, which {name} flags as void ({counts})"
+        remark = ""
         if len(void_images) == 1:
-            note += ", and with them 1 image that has no other"
+            remark = ", and with them 1 image that has no other"
         elif void_images:
-            note += f", and with them {len(void_images):,} images that have no others"
-        return [f"{note}; flagged=keep keeps them."]
+            remark = f", and with them {len(void_images):,} images that have no others"
+        note = describe_void(
+            self._n_void,
+            self._flags,
+            noun="reference",
+            file_name=Path(source.name).name,
+            remark=remark,
+            option="flagged=keep",
+        )
+        return [note]
 
 
 def image_key(row: Any, where: str) -> str:

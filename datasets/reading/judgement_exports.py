@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InputError
-from .flags import FLAGS, find_flags
+from .flags import FLAGS, describe_void, find_flags
 from .table import Table
 
 #: What exports call the columns of judgements, by their usual names.
@@ -199,7 +199,6 @@ def select_rows(table: Table, where: str | None, *, keep_flagged: bool) -> tuple
     Raises:
         InputError: where `where` is malformed, names no column, or selects no row.
     """
-    remarks: list[str] = []
     if where is not None:
         column, equals, wanted = where.partition("=")
         if not equals:
@@ -213,7 +212,7 @@ def select_rows(table: Table, where: str | None, *, keep_flagged: bool) -> tuple
 
     flagged = {name: table.column(name) for name in FLAGS if name in table}
     if not flagged or keep_flagged:
-        return table, remarks
+        return table, []
 
     counts: Counter[str] = Counter()
     kept = []
@@ -223,17 +222,18 @@ def select_rows(table: Table, where: str | None, *, keep_flagged: bool) -> tuple
         if not flags:
             kept.append(number)
     if not counts:
-        return table, remarks
+        return table, []
 
     if not kept:
         raise InputError(f"{table.path}: each row is flagged as void; file.flagged=keep reads them")
-    n_left_out = len(table) - len(kept)
-    is_or_are = "row is" if n_left_out == 1 else "rows are"
-    reasons = ", ".join(sorted(counts))
-    remarks.append(
-        f"{n_left_out:,} {is_or_are} left out, which the file flags as void ({reasons}); file.flagged=keep keeps them."
+    remark = describe_void(
+        len(table) - len(kept),
+        counts,
+        noun="row",
+        file_name=table.path.name,
+        option="file.flagged=keep",
     )
-    return table.keep(kept), remarks
+    return table.keep(kept), [remark]
 
 
 def find_rater_columns(table: Table, value: str) -> list[str]:

@@ -29,7 +29,6 @@ from ....metrics.learned.common.training import HISTORY_COLUMNS, TrainingSession
 from ....metrics.learned.rater import CARD_FILE, PAGE_FILE, Calibration, RaterCard
 from ....metrics.rows import Rows
 from ...runs.frames import groups_of, make_frame
-from ...runs.output_folder import hold_lock
 from ...runs.results import describe_environment, to_csv
 from ...runs.tables import AnyCell, ResultTable, Row, count_cell, format_number, number_cell
 from ...scoring.catalog import metric_style
@@ -273,22 +272,6 @@ class TrainedRater(Metric):
         if self.model is None:
             raise ValueError(f"{self.label} has predictions and no model")
         return self.model.predict(rows)
-
-
-@contextmanager
-def lock_folder(folder: Path) -> Generator[None]:
-    """Hold the folder's lock meanwhile, and leave none behind in a folder that stays empty.
-
-    Raises:
-        InputError: where another run trains there.
-    """
-    lock = folder / ".lock"
-    with hold_lock(lock, f"{folder}: another run trains there; set another output_dir"):
-        try:
-            yield
-        finally:
-            if [path.name for path in folder.iterdir()] == [lock.name]:
-                lock.unlink(missing_ok=True)
 
 
 def train_rater(

@@ -19,6 +19,7 @@ from captau.benchmarks.runs.output_folder import (
     OutputFolder,
     check_writable,
     find_run,
+    hold_lock,
     is_process_alive,
     list_runs,
     write_file,
@@ -357,3 +358,17 @@ def test_which_processes_live(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(output_folder.os, "kill", kill)
         assert is_process_alive(7) is expected
     assert asked == [(7, 0)] * 3
+
+
+def test_a_lock_keeps_others_out_and_leaves_no_file(tmp_path: Path) -> None:
+    lock = tmp_path / ".lock"
+    with hold_lock(lock, "another run is here"):
+        assert lock.exists()
+        with says("another run is here"), hold_lock(lock, "another run is here"):
+            raise AssertionError
+    assert list(tmp_path.iterdir()) == []
+
+    with pytest.raises(KeyError), hold_lock(lock, "another run is here"):
+        raise KeyError
+    with hold_lock(lock, "another run is here"):
+        pass

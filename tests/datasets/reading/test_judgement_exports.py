@@ -71,7 +71,7 @@ def test_a_batch_of_mechanical_turk(answer: Any, tmp_path: Path) -> None:
     assert ratings_of(found) == RATINGS
     assert found.items["references"].tolist() == [("a dog", "an animal")] * 2
     assert found.card.remarks == (
-        "1 row is left out, which the file flags as void (AssignmentStatus); file.flagged=keep keeps them.",
+        "1 row is left out, which t.csv flags as void (AssignmentStatus: 1); file.flagged=keep keeps them.",
     )
     kept = load_rows(tmp_path, rows, flagged="keep")
     assert len(kept.ratings) == 5
@@ -106,9 +106,8 @@ def test_label_studios_small_json(name: str, tmp_path: Path) -> None:
     rows.append({**rows[0], "annotator": "r3", "was_cancelled": True})
     found = load_rows(tmp_path, rows, name)
     assert ratings_of(found) == RATINGS
-    assert (
-        "1 row is left out, which the file flags as void (was_cancelled)" in found.card.remarks[0]
-    )
+    left_out = f"1 row is left out, which {name} flags as void (was_cancelled: 1)"
+    assert left_out in found.card.remarks[0]
 
 
 def label_studio_task(image: str, answers: dict[str, Any], kind: str, data: dict[str, Any]):
@@ -137,7 +136,7 @@ def test_label_studios_whole_export(tmp_path: Path) -> None:
         load_rows(tmp_path, tasks, "t.json")
     found = load_rows(tmp_path, tasks, "t.json", value="quality")
     assert ratings_of(found) == RATINGS
-    assert found.card.remarks[0].startswith("2 rows are left out, which the file flags as void")
+    assert found.card.remarks[0].startswith("2 rows are left out, which t.json flags as void")
 
 
 def test_label_studios_choice_of_two_captions(tmp_path: Path) -> None:

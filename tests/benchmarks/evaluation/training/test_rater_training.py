@@ -13,7 +13,6 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import pytest
-from filelock import FileLock
 
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.training.rater_training import (
@@ -23,7 +22,6 @@ from captau.benchmarks.evaluation.training.rater_training import (
     error_table,
     estimate_ratings,
     lead_table,
-    lock_folder,
     make_card,
     measure_reliability,
     shuffle_labels,
@@ -424,26 +422,6 @@ def test_a_rater_in_training_scores_what_its_model_predicts() -> None:
     assert rater.compute(rows).tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match=r"^words has predictions and no model$"):
         TrainedRater("words").compute(rows)
-
-
-def test_a_folder_is_locked_and_left_as_it_was(tmp_path: Path) -> None:
-    with lock_folder(tmp_path):
-        assert (tmp_path / ".lock").exists()
-        with (
-            says(f"{tmp_path}: another run trains there; set another output_dir"),
-            lock_folder(tmp_path),
-        ):
-            raise AssertionError
-    assert list(tmp_path.iterdir()) == []
-    with lock_folder(tmp_path):
-        (tmp_path / "rater.json").write_text("")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "rater.json"]
-    with FileLock(tmp_path / ".lock", timeout=0):
-        pass
-    with pytest.raises(KeyError), lock_folder(tmp_path):
-        raise KeyError
-    with lock_folder(tmp_path):
-        pass
 
 
 def test_a_lead_is_over_the_greatest_of_the_other_metrics() -> None:
