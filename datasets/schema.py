@@ -148,6 +148,9 @@ class Card:
     in the files and how the reader handled it. `conditions` says how judgements were collected. `single_values` says, by
     dimension, what a caption's value is where the release has one alone, such as the mean over its raters.
     `usual_protocol` has the choices that are usual for what a file of one's own holds, such as the majority of votes.
+    `items_by_dimension` says that each dimension was judged of captions of its own, so that a protocol's items are those
+    of its dimensions alone. `has_foils` says that preferences are between a right caption and the same with one fault,
+    whose kind is the dimension.
     """
 
     name: str
@@ -174,6 +177,8 @@ class Card:
     conditions: Mapping[str, str] = field(default_factory=dict[str, str])
     single_values: Mapping[str, str] = field(default_factory=dict[str, str])
     usual_protocol: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    items_by_dimension: bool = False
+    has_foils: bool = False
 
     def label(self, dimension: str) -> str:
         """Return a dimension's name in tables."""

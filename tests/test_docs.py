@@ -94,6 +94,8 @@ ELSEWHERE = {
     "captau train -m rater=umic": "the same",
     "captau bench dataset=flickr8k_expert metrics=vse_cosine": "wants an embedding of every image",
     "captau bench dataset=nocaps_foil": "reads a dataset that is not among the small files",
+    "captau bench dataset=sugarcrepe": "reads a dataset that is not among the small files",
+    "captau probe dataset=sugarcrepe": "the same; tests/benchmarks/commands/test_probe.py makes one",
     "captau sensitivity dataset=nebula": "reads a dataset that is not among the small files",
     "captau score candidates=shards engine=ray": "starts a Ray; tests/benchmarks/large/test_ray.py has one",
     "captau bench -m hydra/launcher=": "starts processes; tests/benchmarks/cli/test_hydra.py runs launchers",

@@ -121,7 +121,9 @@ def _describe_sources(root: Path, card: Card) -> list[tuple[str, dict[str, str]]
             continue
 
         is_known = fits(path, with_recorded_hash(root, source))
-        if source.sha256 and not is_known:
+        # The card knows no hash of another form of the file.
+        is_own_form = path.name == Path(source.path).name
+        if source.sha256 and is_own_form and not is_known:
             logger.warning(
                 "%s is not revision %s of %s; its numbers may differ from published ones",
                 path,

@@ -255,8 +255,19 @@ def _schema_of_protocol(name: str, value_of: Callable[[Choice], Any]) -> type[An
 
 #: What differs from a dataset's usual protocol; None changes nothing.
 ProtocolChanges = _schema_of_protocol("ProtocolChanges", lambda _: None)
-#: A dataset's usual protocol, of which its file in `conf/dataset/` says what differs.
-UsualProtocol = _schema_of_protocol("UsualProtocol", lambda choice: choice.usual)
+#: Every choice of the protocol with its usual value.
+_UsualChoices: Any = _schema_of_protocol("UsualChoices", lambda choice: choice.usual)
+
+
+@dataclass
+class UsualProtocol(_UsualChoices):
+    """A dataset's usual protocol, of which its file in `conf/dataset/` says what differs.
+
+    Attributes:
+        by_dimension: what differs besides where one dimension is named, by its name.
+    """
+
+    by_dimension: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass

@@ -252,6 +252,7 @@ DATASET_SETS: dict[str, tuple[str, ...]] = {
         "thumb",
         "capeval1k",
         "nebula",
+        "cxc_sits",
     ),
 }
 #: The name that stands for all datasets that are in the data folder.

@@ -39,6 +39,8 @@ from ..statistics.preferences import TIE_POLICIES
 K_POLICIES = ("first_k", "mean_over_single", "max_over_single")
 #: The dimension that stands for all of a dataset's.
 ALL_DIMENSIONS = "all"
+#: The key of a dataset's usual protocol under which the choices stand that are usual for one of its dimensions alone.
+BY_DIMENSION = "by_dimension"
 #: What a number is of, for the words of a choice: any score, ratings, preferences, or one of these two.
 Judged = Literal["", "ratings", "pairs", "judgements"]
 
@@ -390,12 +392,17 @@ class Protocol:
 
         Args:
             dataset: its name, for messages.
-            usual: what differs in its usual protocol from that of `CHOICES`.
+            usual: what differs in its usual protocol from that of `CHOICES`; under `by_dimension`, what differs besides
+                where `changes` names one dimension.
             changes: what differs from that.
 
         Raises:
             InputError: where a value is not known.
         """
+        named_dimensions = _as_tuple(changes.get("dimension"), "dimension") or ()
+        if len(named_dimensions) == 1:
+            usual = {**usual, **_usual_of_dimension(dataset, usual, named_dimensions[0])}
+
         usual_values: dict[str, Any] = {}
         for name, declared in CHOICES.items():
             value = usual.get(name, declared.usual)
@@ -542,11 +549,19 @@ class Protocol:
     def select_rows(self, caption_set: CaptionSet) -> pd.DataFrame:
         """Return the items whose system and split count, whatever `own_references` says of them.
 
+        Where each dimension was judged of captions of its own, they are those of the protocol's dimensions.
+
         Raises:
             InputError: on an unknown system or split, or where nothing is left.
         """
         items = caption_set.items
         where = f"dataset {caption_set.name}"
+
+        dimensions = set(self.dimension) & set(caption_set.dimensions)
+        if caption_set.card.items_by_dimension and dimensions:
+            ratings = caption_set.ratings
+            judged = ratings.loc[ratings["dimension"].isin(dimensions), "item_id"]
+            items = items[items["item_id"].isin(judged)]
 
         if self.systems is not None:
             available = sorted({s for s in items["system"] if isinstance(s, str)})
@@ -742,6 +757,22 @@ def sign(metric: Metric, protocols: Iterable[Protocol]) -> str:
                 changes.add(f"{name}:{value}")
 
     return "|".join([metric.signature, *sorted(changes)])
+
+
+def _usual_of_dimension(
+    dataset: str, usual: Mapping[str, Any], dimension: str
+) -> Mapping[str, Any]:
+    """Return what is usual for one dimension of a dataset besides; nothing for most.
+
+    Raises:
+        InputError: where a name is no choice of the protocol.
+    """
+    choices = (usual.get(BY_DIMENSION) or {}).get(dimension) or {}
+    for name in choices:
+        if name not in CHOICES:
+            raise unknown(f"choice of dataset {dataset}, {BY_DIMENSION}.{dimension}", name, CHOICES)
+
+    return choices
 
 
 def _normal(value: Any) -> Any:

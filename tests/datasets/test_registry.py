@@ -45,6 +45,7 @@ def test_the_datasets() -> None:
         *("cocog", "flickrg", "iicr16k", "foil", "polaris", "nebula", "hat"),
         *("nocaps_foil", "iiw_400", "iiw_docci", "longcap_arena", "caparena"),
         *("context_matters", "context_matters_blv"),
+        *("cxc_sits", "cxc_sts", "sugarcrepe", "valse"),
     }
 
 
@@ -162,7 +163,10 @@ def test_every_file_has_its_dataset() -> None:
 @pytest.mark.parametrize("name", group("dataset"))
 def test_a_file_states_what_differs_alone(name: str) -> None:
     assert list(read_config("dataset", name)) == ["protocol"]
-    for option, value in usual_protocol(name).items():
+    usual = usual_protocol(name)
+    for changes in usual.pop("by_dimension", {}).values():
+        assert {**usual, **changes} != usual
+    for option, value in usual.items():
         assert value != CHOICES[option].usual
 
 

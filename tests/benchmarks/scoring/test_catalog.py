@@ -143,7 +143,7 @@ def test_names_of_sets_are_spelt_out_each_dataset_once():
     assert expand_sets(["demo", "thumb"]) == (["demo", "thumb"], [])
     rest = [name for name in core if name != "thumb"]
     assert expand_sets(["thumb", "core"]) == (["thumb", *rest], rest)
-    classic = ["flickr8k_cf", "composite", "pascal50s", "nebula"]
+    classic = ["flickr8k_cf", "composite", "pascal50s", "nebula", "cxc_sits"]
     names, optional = expand_sets(["core", "classic"])
     assert names == optional == [*core, *classic]
     here, of_here = expand_sets(iter(["here"]))

@@ -54,6 +54,13 @@ COMPOSITE_JSON = "composite/composite.json: alternative, git blob, from annotati
 COMPOSITE_TEXTS = "fleur/fleur_composite.txt: SHA-256, from results/fleur_composite.txt"
 ALL_COCO = """coco/captions_val2014.json: optional, adds references
 or coco/annotations/captions_val2014.json"""
+TEST_REFERENCES = f"""{COCO}
+or coco/captions_val2014.json
+or coco/annotations/captions_val2014.json"""
+CAPTION_IDS = """cxc/original_image_to_caption.json: SHA-256, from data/original_image_to_caption.json
+or cxc/sentid_to_caption_test.json
+or coco/captions_val2014.json
+or coco/annotations/captions_val2014.json"""
 EXPERT = "flickr8k/flickr8k.json: SHA-256, from annotations/flickr8k.json"
 ZIP = "from v1/oid.rated-image-captions.v1.zip"
 FOLDS = "caption_quality/OID-rated-image-captions.v1"
@@ -112,6 +119,24 @@ relevance: 1 to 5 in steps of 1
 irrelevance: 1 to 5 in steps of 1
 imgfit: 1 to 5 in steps of 1
 context_matters/blv_data_criticaltrials.csv: SHA-256, from behavioral_data/blv_data_criticaltrials.csv
+""",
+    # 25,000 + 19,833 rows; 44,045 rows, each of which counts twice: in all, and in its way of sampling.
+    "cxc": f"""cxc_sits: headline intrasim
+5000 images, {25000 + 19833} items, {25000 + 19833} ratings
+intrasim: 0 to 5
+original: 0 to 5
+cxc/sits_test.csv: SHA-256, from data/sits_test.csv
+{TEST_REFERENCES}
+{CAPTION_IDS}
+
+cxc_sts: headline overall, cocaption of overall, isim of overall
+5000 images, 44045 items, {44045 * 2} ratings
+overall: 0 to 5
+cocaption: 0 to 5
+isim: 0 to 5
+cxc/sts_test.csv: SHA-256, from data/sts_test.csv
+{TEST_REFERENCES}
+{CAPTION_IDS}
 """,
     # Six systems, three raters and four kinds of pairs, of 60 scenes.
     "demo": f"""demo: synthetic
@@ -230,6 +255,35 @@ total: -9 to 5
 thumb/mscoco_THumB-1.0.jsonl: SHA-256, from mscoco/mscoco_THumB-1.0.jsonl
 thumb/mscoco_references.json: SHA-256, from mscoco/mscoco_references.json
 """,
+    "sugarcrepe": f"""sugarcrepe
+183 images, 852 preferences
+sugarcrepe/replace_obj.json: SHA-256, from data/replace_obj.json
+sugarcrepe/replace_att.json: SHA-256, from data/replace_att.json
+sugarcrepe/replace_rel.json: SHA-256, from data/replace_rel.json
+sugarcrepe/swap_obj.json: SHA-256, from data/swap_obj.json
+sugarcrepe/swap_att.json: SHA-256, from data/swap_att.json
+sugarcrepe/add_obj.json: SHA-256, from data/add_obj.json
+sugarcrepe/add_att.json: SHA-256, from data/add_att.json
+{TEST_REFERENCES}
+{ALL_COCO}
+""",
+    # Three votes of each of 345 pairs.
+    "valse": f"""valse: anonymous_raters
+316 images, {345 * 3} preferences
+valse/existence.json: SHA-256, from data/existence.json
+valse/plurals.json: SHA-256, from data/plurals.json
+valse/counting-small-quant.json: SHA-256, from data/counting-small-quant.json
+valse/counting-adversarial.json: SHA-256, from data/counting-adversarial.json
+valse/counting-hard.json: SHA-256, from data/counting-hard.json
+valse/relations.json: SHA-256, from data/relations.json
+valse/action-replacement.json: SHA-256, from data/action-replacement.json
+valse/actant-swap.json: SHA-256, from data/actant-swap.json
+valse/coreference-standard.json: SHA-256, from data/coreference-standard.json
+valse/coreference-hard.json: SHA-256, from data/coreference-hard.json
+valse/foil-it.json: SHA-256, from data/foil-it.json
+{TEST_REFERENCES}
+{ALL_COCO}
+""",
     # 1,000 pairs of 250 images; 2,991 + 2,973 + 6,021 = 11,985 rows, three of an image.
     "umic_lmdb": f"""capeval1k
 250 images, 1000 items, 1000 ratings
@@ -330,4 +384,4 @@ def test_a_card_says_what_its_sources_state(module: str, monkeypatch: pytest.Mon
 
 def test_no_module_is_forgotten() -> None:
     modules = {path.stem for path in Path(coco_captions.__file__).parent.glob("*.py")}
-    assert modules - FACTS.keys() == {"__init__", "coco_captions"}
+    assert modules - FACTS.keys() == {"__init__", "coco_captions", "foil_pairs"}
