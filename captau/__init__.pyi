@@ -304,7 +304,8 @@ def probe(
             these except a text.
         faults: which faults and controls (default: all); object, attribute, number, gender, roles,
             negation, addition, other_image, half, twice, eight_times, shuffled, sorted, joined,
-            generic, empty, copy, other_reference, case, synonym.
+            generic, empty, copy, other_reference, case, synonym; of sugarcrepe and valse their own
+            kinds besides, such as swap_obj.
         pairs: the most pairs of a fault.
         seed: the seed of all draws of faults.
         columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:

@@ -96,6 +96,7 @@ ELSEWHERE = {
     "captau bench dataset=nocaps_foil": "reads a dataset that is not among the small files",
     "captau bench dataset=sugarcrepe": "reads a dataset that is not among the small files",
     "captau probe dataset=sugarcrepe": "the same; tests/benchmarks/commands/test_probe.py makes one",
+    "captau probe dataset=valse": "the same",
     "captau sensitivity dataset=nebula": "reads a dataset that is not among the small files",
     "captau score candidates=shards engine=ray": "starts a Ray; tests/benchmarks/large/test_ray.py has one",
     "captau bench -m hydra/launcher=": "starts processes; tests/benchmarks/cli/test_hydra.py runs launchers",

@@ -18,7 +18,7 @@ from ..evaluation.probes.noticed import (
     measure_probes,
     probe_tables,
 )
-from ..evaluation.probes.pairs import items_of_references, make_probe_pairs
+from ..evaluation.probes.pairs import items_of_references, make_probe_pairs, take_foils
 from ..options.analyses import ProbeOptions
 from ..options.python_function import make_function
 from ..reporting.charts.score_charts import probe_figure
@@ -51,7 +51,13 @@ def run(options: ProbeOptions) -> Results:
     """
     clock = RunClock()
     items, caption_sets, source = _load_captions(options)
-    probes = make_probe_pairs(items, options.chosen_faults, options.pairs, options.seed)
+    foil_sets = [caption_set for caption_set in caption_sets if caption_set.card.has_foils]
+    published = [k for foil_set in foil_sets for k in foil_set.preferences["dimension"].unique()]
+    kinds, faults = options.choose_faults(published)
+
+    probes = make_probe_pairs(items, faults, options.pairs, options.seed)
+    for foil_set in foil_sets:
+        probes = take_foils(foil_set, kinds, options.pairs, options.seed).join(probes)
     scorer = Scorer("probe", probes.items, PROBE_PROTOCOL)
     missing = find_unavailable(options.metrics, probes.items)
     warn_unavailable([missing])
@@ -66,14 +72,14 @@ def run(options: ProbeOptions) -> Results:
     measured = measure_probes(probes.pairs, noticed, probes.notes, options.statistics)
     rows = make_frame(measured, PROBE_COLUMNS)
 
-    tables = probe_tables(rows, metrics, source, options.statistics.level)
+    tables = probe_tables(rows, metrics, source, options.statistics.level, kinds)
     tables[-1] = add_unavailable_rows(tables[-1], metrics, scorer.remarks, missing)
     tables.append(example_table(probes.pairs, noticed, metrics))
 
     unavailable: list[dict[str, Any]] = []
     for metric, reason in missing.items():
         note = missing_note(reason)
-        for fault in options.chosen_faults:
+        for fault in probes.notes:
             row = {"metric": metric.spec, "fault": fault, "n_pairs": 0, "note": note}
             unavailable.append(row)
     all_rows = pd.concat([rows, pd.DataFrame(unavailable)], ignore_index=True)
@@ -117,6 +123,9 @@ def _load_captions(options: ProbeOptions) -> tuple[pd.DataFrame, list[CaptionSet
     if options.references is None:
         caption_set = options.locations.load(str(options.dataset))
         items = caption_set.items
+        if caption_set.card.has_foils:
+            # The others have a fault already.
+            items = items[items["item_id"].isin(caption_set.preferences["item_a"])]
         if options.captions == "references":
             references_by_image = zip(items["image_id"], items["references"], strict=True)
             items = items_of_references(dict(references_by_image))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ...datasets.errors import InputError
+from ...datasets.errors import InputError, unknown
 from ...datasets.reading.table import Columns
 from ...metrics.base import Metric
 from ..evaluation.probes.faults import CONTROLS, FAULTS
@@ -338,6 +338,7 @@ captau probe                                           the embedded demo, the te
 captau probe dataset=thumb metrics=text                a dataset's captions
 captau probe dataset=flickr8k_expert captions=references
 captau probe references=refs.json metrics=text,sentence_cosine
+captau probe dataset=sugarcrepe                        published faults beside captau's own
 captau probe candidates=mine.json references=refs.json faults=gender,negation,joined
 captau probe run=DIR 'metrics=file(path=scores.csv,name=Mine)'      scores of the pairs that a run wrote
 """
@@ -381,10 +382,10 @@ table.md, table.tex, table.csv, run.json.
     metrics: tuple[Metric, ...] = shared.metrics_part(shared.METRICS)
     faults: tuple[str, ...] = option(
         [],
-        f"which faults and controls (default: all); {', '.join([*FAULTS, *CONTROLS])}",
+        f"which faults and controls (default: all); {', '.join([*FAULTS, *CONTROLS])}; of sugarcrepe and valse their own "
+        "kinds besides, such as swap_obj",
         takes="A,B",
         read=shared.words_of,
-        check=shared.one_of([*FAULTS, *CONTROLS], "fault"),
     )
     pairs: int = option(1000, "the most pairs of a fault", check=shared.at_least(1, 1_000_000))
     seed: int = option(0, "the seed of all draws of faults", check=shared.at_least(0))
@@ -403,7 +404,16 @@ table.md, table.tex, table.csv, run.json.
         if self.candidates and not self.references:
             raise InputError("candidates= needs references=FILE")
 
-    @property
-    def chosen_faults(self) -> tuple[str, ...]:
-        """The faults and controls in the order of the tables."""
-        return tuple(f for f in (*FAULTS, *CONTROLS) if not self.faults or f in self.faults)
+    def choose_faults(self, kinds: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the chosen ones of a dataset's own kinds of faults, and those of captau's faults and controls, in order.
+
+        Raises:
+            InputError: where a name is neither.
+        """
+        own_faults = [*FAULTS, *CONTROLS]
+        for fault in self.faults:
+            if fault not in kinds and fault not in own_faults:
+                raise unknown("fault", fault, [*own_faults, *kinds])
+
+        chosen_kinds = [kind for kind in kinds if not self.faults or kind in self.faults]
+        return chosen_kinds, [f for f in own_faults if not self.faults or f in self.faults]

@@ -51,6 +51,8 @@ FAULT_WORDS = {
     "generic": "caption that says nothing",
     "empty": "empty caption",
 }
+#: The most kinds of published faults in a table, whose names are long.
+_MOST_KINDS = 7
 #: Tables of at most nine columns, which a terminal has room for: their titles and columns.
 _TABLES = (
     ("one thing in the caption changed", list(FAULTS)[:7]),
@@ -176,7 +178,11 @@ def _share_with_interval(
 
 
 def probe_tables(
-    rows: pd.DataFrame, metrics: Sequence[Metric], source: str, level: float
+    rows: pd.DataFrame,
+    metrics: Sequence[Metric],
+    source: str,
+    level: float,
+    kinds: Sequence[str] = (),
 ) -> list[ResultTable]:
     """Return the printed tables: a row a metric, a column a fault.
 
@@ -185,11 +191,16 @@ def probe_tables(
         metrics: those of the rows.
         source: where the captions are from.
         level: of the intervals.
+        kinds: of the faults that the dataset's authors made.
     """
+    published = [
+        ("published faults, which people checked", list(kinds[start : start + _MOST_KINDS]))
+        for start in range(0, len(kinds), _MOST_KINDS)
+    ]
     labels = {metric.spec: metric_style(metric).label for metric in metrics}
     cells = {(row["metric"], row["fault"]): row for row in records_of(rows)}
     tables: list[ResultTable] = []
-    for title, faults in _TABLES:
+    for title, faults in (*published, *_TABLES):
         columns = [fault for fault in faults if fault in set(rows["fault"])]
         if not columns:
             continue
@@ -258,7 +269,8 @@ def weakest_sentences(rows: pd.DataFrame, labels: Mapping[str, str]) -> str:
 
     sentences: list[str] = []
     for row in weakest.head(3).to_dict("records"):
-        share = _describe_share(row["value"], FAULT_WORDS[row["fault"]])
+        words = FAULT_WORDS.get(row["fault"], f"fault of the kind {row['fault']}")
+        share = _describe_share(row["value"], words)
         sentences.append(f"{labels[row['metric']]} {share}.")
 
     return " ".join(sentences)

@@ -1,6 +1,6 @@
-"""Pairs of a caption and the same caption with one fault, made by rule and seed.
+"""Pairs of a caption and the same caption with one fault, made by rule and seed, or published as a dataset of foils.
 
-`make_probe_pairs` is what `captau probe` calls; `Probes.items` are the captions that metrics score.
+`make_probe_pairs` and `take_foils` are what `captau probe` calls; `Probes.items` are the captions that metrics score.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pandas as pd
 
 from ....datasets.caption_texts import comparison_form
 from ....datasets.errors import InputError
-from ....datasets.schema import make_items
+from ....datasets.schema import CaptionSet, make_items
 from ...runs.frames import make_frame, records_of
 from ..evaluation_set import order_by_content
 from ..wording import join_notes
@@ -66,6 +66,11 @@ class Probes:
         names = {"pair_id": "item_id", "faulty_caption": "caption"}
         items = pd.concat([originals, faulty.rename(columns=names)], ignore_index=True)
         return items.assign(system=None, weight=1)
+
+    def join(self, other: Probes) -> Probes:
+        """Return these pairs and others, which have other faults."""
+        pairs = pd.concat([self.pairs, other.pairs], ignore_index=True)
+        return Probes(pairs, {**self.notes, **other.notes})
 
 
 def items_of_references(references: Mapping[str, Sequence[str]]) -> pd.DataFrame:
@@ -135,6 +140,80 @@ def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, s
     if "other_image" in notes:
         notes["other_image"] = join_notes(_describe_borrowed(rows), notes["other_image"])
     return Probes(make_frame(pairs, PAIR_COLUMNS), notes)
+
+
+def take_foils(caption_set: CaptionSet, kinds: Sequence[str], n_pairs: int, seed: int) -> Probes:
+    """Take the pairs of a dataset of foils: of each kind at most so many, drawn by seed.
+
+    Neither caption is scored against a reference that is one of the two. Pairs are left out of which people do not prefer
+    the right caption, or that have no other reference.
+
+    Args:
+        caption_set: its preferences are between a right caption, the first, and the same with a fault.
+        kinds: dimensions of its preferences.
+        n_pairs: the most pairs of a kind.
+        seed: of the draw; the order of rows does not move it.
+    """
+    items = caption_set.items.set_index("item_id")
+    by_pair = caption_set.preferences.groupby("pair_id", sort=True)
+    judged = by_pair.agg({"item_a": "first", "item_b": "first", "dimension": "first"})
+    strengths = by_pair["strength"].mean()
+
+    pairs: list[dict[str, Any]] = []
+    notes: dict[str, str] = {}
+    for kind in kinds:
+        of_kind = judged[judged["dimension"] == kind]
+        rng = np.random.default_rng(seed)
+        n_not_preferred = 0
+        n_without = 0
+        pairs_of_kind: list[dict[str, Any]] = []
+        for place in rng.permutation(len(of_kind)):
+            if len(pairs_of_kind) == n_pairs:
+                break
+
+            pair_id = str(of_kind.index[place])
+            right_id, foil_id = of_kind.iloc[place][["item_a", "item_b"]]
+            pair = _make_foil_pair(pair_id, kind, items.loc[right_id], items.loc[foil_id])
+            if strengths[pair_id] <= 0:
+                n_not_preferred += 1
+            elif not pair["references"]:
+                n_without += 1
+            else:
+                pairs_of_kind.append(pair)
+
+        pairs += pairs_of_kind
+        notes[kind] = _describe_left_out(n_not_preferred, n_without)
+
+    return Probes(make_frame(pairs, PAIR_COLUMNS), notes)
+
+
+def _make_foil_pair(pair_id: str, kind: str, right: pd.Series, foil: pd.Series) -> dict[str, Any]:
+    own_forms = {comparison_form(right["caption"]), comparison_form(foil["caption"])}
+    references = [text for text in right["references"] if comparison_form(text) not in own_forms]
+    return {
+        "pair_id": pair_id,
+        "fault": kind,
+        # In each pair the caption may have other references.
+        "item_id": f"{pair_id}|original",
+        "image_id": right["image_id"],
+        "image": right["image"],
+        "caption": right["caption"],
+        "faulty_caption": foil["caption"],
+        "references": tuple(references),
+    }
+
+
+def _describe_left_out(n_not_preferred: int, n_without: int) -> str:
+    """Say how many published pairs are left out, and why; empty where none is."""
+    reasons: list[str] = []
+    if n_not_preferred:
+        reasons.append(f"{n_not_preferred:,} whose right caption people do not prefer")
+    if n_without:
+        reasons.append(f"{n_without:,} without another reference")
+    if not reasons:
+        return ""
+
+    return f"pairs left out: {n_not_preferred + n_without:,} ({', '.join(reasons)})"
 
 
 def _describe_borrowed(rows: Sequence[Mapping[str, Any]]) -> str:

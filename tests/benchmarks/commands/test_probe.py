@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,12 @@ from captau.benchmarks.evaluation.probes.noticed import (
     probe_cell,
     weakest_sentences,
 )
+from captau.benchmarks.evaluation.probes.pairs import take_foils
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
+from captau.datasets.preferences import make_preferences
+from captau.datasets.schema import CaptionSet, make_items
+from captau.datasets.sources import sugarcrepe
+from captau.datasets.sources.coco_captions import COCO_REFERENCES
 from tests.conftest import run_captau, says
 
 REFERENCES = {
@@ -235,3 +241,76 @@ def test_several_datasets_and_two_sources(
     assert "one dataset" in capsys.readouterr().err
     assert run_captau("probe", "dataset=file", own, "references=refs.json") == 2
     assert "not both" in capsys.readouterr().err
+
+
+#: Two right captions of an image, each beside the same with a fault; the third pair has no other reference.
+FOILS = {
+    "replace_obj": [
+        ("1", "A dog runs on the green grass.", "A cat runs on the green grass."),
+        ("2", "A red bus.", "A red car."),
+    ],
+    "swap_obj": [("1", "A dog runs on the green grass.", "The green grass runs on a dog.")],
+}
+FOIL_REFERENCES = {
+    "1": ["A dog runs on the green grass.", "A dog on green grass.", "The dog is running."],
+    "2": ["A red bus."],
+}
+
+
+def write_foils(root: Path) -> None:
+    for folder in ("coco", "sugarcrepe"):
+        (root / folder).mkdir()
+    (root / COCO_REFERENCES.path).write_text(json.dumps(FOIL_REFERENCES))
+    for kind, source in sugarcrepe.FILES.items():
+        rows: dict[str, dict[str, str]] = {}
+        for number, (image, right, foil) in enumerate(FOILS.get(kind, [])):
+            row = {"filename": f"{image}.jpg", "caption": right, "negative_caption": foil}
+            rows[str(number)] = row
+        (root / source.path).write_text(json.dumps(rows))
+
+
+def test_published_faults_stand_beside_captaus_own(tmp_path: Path) -> None:
+    """Against the two other references a cat has fewer of the words; ROUGE-L falls where two things change places."""
+    write_foils(tmp_path)
+    result = captau.probe(
+        "sugarcrepe", "rouge_l", faults=["half", "swap_obj", "replace_obj"], data_root=tmp_path
+    )
+    pairs = result.frames["probe_pairs.parquet"]
+    right, cat = FOILS["replace_obj"][0][1:]
+    half = "A dog runs"
+    assert pairs[["fault", "caption", "faulty_caption"]].to_numpy().tolist() == [
+        ["replace_obj", right, cat],
+        ["swap_obj", right, FOILS["swap_obj"][0][2]],
+        ["half", right, half],
+    ]
+    assert pairs["references"].map(list).tolist() == [FOIL_REFERENCES["1"][1:]] * 3
+    rows = result.frames["probes.csv"].set_index("fault")
+    assert rows["n_pairs"].to_dict() == {"replace_obj": 1, "swap_obj": 1, "half": 1}
+    assert rows.loc["replace_obj", "value"] == rows.loc["swap_obj", "value"] == 1.0
+    left_out = "pairs left out: 1 (1 without another reference)"
+    assert rows.loc["replace_obj", "note"].endswith(left_out)
+    titles = [table.title for table in result.tables]
+    assert titles[0] == "SugarCrepe: published faults, which people checked"
+    assert titles[1] == "SugarCrepe: another text in its place"
+
+
+def test_kinds_of_published_faults_are_known_by_their_names(tmp_path: Path) -> None:
+    write_foils(tmp_path)
+    with says("unknown fault 'swap_ob': did you mean swap_obj"):
+        captau.probe("sugarcrepe", "rouge_l", faults=["swap_ob"], data_root=tmp_path)
+    with says("unknown fault 'swap_obj'"):
+        captau.probe("demo", "rouge_l", faults=["swap_obj"])
+
+
+def test_pairs_of_which_people_do_not_prefer_the_right_caption_are_no_faults() -> None:
+    items = make_items(["1", "1", "1"], ["A dog.", "A cat.", "A cow."], [("Dogs run.",)] * 3)
+    ids = items["item_id"].tolist()
+    votes = [("one", ids[0], ids[1], "noun", -1.0), ("two", ids[0], ids[2], "noun", 1.0)]
+    card = replace(sugarcrepe.CARD, name="votes")
+    foils = CaptionSet(items, preferences=make_preferences(votes), card=card)
+    probes = take_foils(foils, ["noun"], n_pairs=10, seed=0)
+    assert probes.pairs["faulty_caption"].tolist() == ["A cow."]
+    assert probes.notes == {
+        "noun": "pairs left out: 1 (1 whose right caption people do not prefer)"
+    }
+    assert take_foils(foils, ["noun"], n_pairs=0, seed=0).pairs.empty
