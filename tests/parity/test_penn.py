@@ -149,6 +149,7 @@ def test_the_jars_tables_are_read_whole(jar):
     assert max(jar.rows) + max(jar.kinds) + 1 == len(jar.moves) == 472250
 
 
+@pytest.mark.slow
 def test_the_grammar_equals_the_jars(jar, alphabet):
     """After any text, both end the same matches; every action of the jar occurs."""
     actions_met = set[int]()

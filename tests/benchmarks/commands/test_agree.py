@@ -103,6 +103,7 @@ def test_the_files_are_the_contract(agree):
     assert list(record["versions"])
 
 
+@pytest.mark.slow
 def test_runs_with_one_seed_write_equal_bytes(agree):
     folder = agree("seed=3", "draws=4")[3]
     before = {

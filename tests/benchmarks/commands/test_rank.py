@@ -72,6 +72,7 @@ def test_the_files_have_the_columns_of_the_contract(tmp_path, capsys):
     assert best_worst in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_two_runs_write_the_same_tables(tmp_path):
     words = ("metrics=[rouge_l]", "statistics.replicates=100")
     first, second = (rank(tmp_path / name, *words) for name in ("a", "b"))

@@ -163,11 +163,15 @@ def write_gold(root: Path) -> None:
         write(root, f"{name}/{name}.jsonl", "\n".join(lines))
 
 
+def write_files(root: Path) -> Path:
+    for make in (write_expert, write_pascal, write_quality):
+        make(root / "data")
+    return root / "data"
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for make in (write_expert, write_pascal, write_quality):
-        make(tmp_path / "data")
-    return tmp_path / "data"
+    return write_files(tmp_path)
 
 
 def test_a_set_leaves_out_what_is_not_here(
@@ -241,6 +245,7 @@ def test_rank_goes_on_where_a_dataset_names_no_systems(folder: Path, tmp_path: P
     assert run_captau("rank", "dataset=flickr8k_expert", *words, f"output_dir={out}") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.neural
 def test_a_rater_has_an_empty_cell_where_it_cannot_be_tested(tmp_path: Path, folder: Path) -> None:
     """The demo's features are of the demo alone, and its rater was trained on some of its images."""
@@ -299,6 +304,7 @@ def test_a_named_dataset_that_is_not_here_is_an_error_before_any_work(
         captau.bench("core", "rouge_l", data_root=tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "lack"),
     [
@@ -545,14 +551,16 @@ def test_an_image_has_one_name_in_all_datasets(image_id: str, name: str) -> None
     assert identify_image(image_id) == name
 
 
-@pytest.fixture
-def survey(folder: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run over Flickr8k-Expert and PASCAL-50S with a metric of one's own, which is worse than the others."""
-    write(tmp_path, "own.py", "def symbols(caption, references):\n    return float(len(caption))\n")
+    root = tmp_path_factory.mktemp("survey")
+    folder = write_files(root)
+    write(root, "own.py", "def symbols(caption, references):\n    return float(len(caption))\n")
     words = ["dataset=flickr8k_expert,pascal50s", f"data.root={folder}", "floors=true"]
-    words += [f"metrics=bleu_1,bleu_4,{tmp_path}/own.py:symbols", "statistics.replicates=64"]
-    assert run_captau("bench", *words, f"output_dir={tmp_path}/out") == 0
-    return tmp_path / "out"
+    words += [f"metrics=bleu_1,bleu_4,{root}/own.py:symbols", "statistics.replicates=64"]
+    assert run_captau("bench", *words, f"output_dir={root}/out") == 0
+    return root / "out"
 
 
 def read_table(run: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, str]]:
@@ -629,6 +637,7 @@ def test_a_finished_run_gives_back_its_overview(survey: Path) -> None:
     assert written.startswith(markdown_of(overview.table()) + "\n\n**")
 
 
+@pytest.mark.slow
 def test_a_terminal_draws_the_table(survey: Path) -> None:
     """Nothing of Markdown is in it, no line is wider than the terminal, and the best is first."""
     status, shown = run_in_terminal("table", f"run={survey}", folder=survey.parent)

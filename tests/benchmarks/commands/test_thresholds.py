@@ -40,6 +40,7 @@ def test_a_run(tmp_path, capsys):
     assert json.loads((out / "run.json").read_text())["command"] == "thresholds"
 
 
+@pytest.mark.slow
 def test_a_run_with_conditions_on_two_dimensions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,6 +82,7 @@ def config(design: str, **options) -> TrainOptions:
 PICTURES = [f"p{i}.jpg" for i in range(20)]
 
 
+@pytest.mark.slow
 def test_folds_predict_each_row_once_by_a_rater_that_has_not_seen_its_image():
     one = corpus("one", PICTURES)
     jobs = plan_jobs(make_plan(config("folds", seeds=(0, 1))), {"one": one})

@@ -12,6 +12,7 @@ import json
 import operator
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from rich.console import Console
 
 import captau
 from captau.benchmarks.cli import tasks
-from captau.benchmarks.reporting.charts import figure_files
 from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.benchmarks.runs.terminal_table import rich_of
@@ -538,7 +538,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(Results, "files", check_row_numbers)
     monkeypatch.setattr(StepProgress, "__exit__", check_steps)
     monkeypatch.setattr(spice_models, "jar_folder", lambda: Path("jars"))
-    monkeypatch.setattr(figure_files, "find_spec", lambda _: None)  # figures have their own tests
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # figures have their own tests
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path)
     return tmp_path

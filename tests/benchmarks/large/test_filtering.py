@@ -141,6 +141,7 @@ def test_texts_that_pandas_and_polars_write_are_kept_as_they_are(kind, rows, tmp
     )
 
 
+@pytest.mark.slow
 def test_the_threshold_is_the_lowest_that_reaches_a_precision(tmp_path, capsys):
     """The threshold and the share of good captions are those of `captau thresholds`."""
     import captau
