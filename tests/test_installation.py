@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import re
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 import captau
-from captau.metrics import base
 from captau.metrics.registry import metric
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -77,10 +77,8 @@ def without_coco(monkeypatch):
     """Hide the packages of the extra `[coco]`, which contains `[meteor]`."""
     extras = PROJECT["optional-dependencies"]
     hidden = {name_of(r).lower() for r in extras["coco"][1:] + extras["meteor"]}
-    find_spec = base.find_spec
-    monkeypatch.setattr(
-        base, "find_spec", lambda module: None if module in hidden else find_spec(module)
-    )
+    for module in hidden:
+        monkeypatch.setitem(sys.modules, module, None)
 
 
 def test_a_suite_lists_meteor_as_missing_without_its_extra(without_coco):

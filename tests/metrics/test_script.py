@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def test_a_script_that_fails_says_so_in_one_line(body: str, message: str, tmp_pa
 
 
 def test_without_uv_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "uv", None)
     monkeypatch.setattr(module.shutil, "which", lambda name: None)
     with says("needs uv, which is not on the PATH; pip install uv"):
         metric(f"script(path={write(tmp_path, 'score = 1')})").score(ROWS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,10 +87,10 @@ def test_missing_figures_are_told(
 ) -> None:
     from captau.benchmarks.reporting.charts import figure_files
 
-    monkeypatch.setattr(figure_files, "can_draw", lambda: False)
-    task(COMMAND, options_in("a"), work=lambda _: made_result())
+    with monkeypatch.context() as without_matplotlib:
+        without_matplotlib.setitem(sys.modules, "matplotlib", None)
+        task(COMMAND, options_in("a"), work=lambda _: made_result())
     assert capsys.readouterr().out.endswith(figure_files.NO_FIGURES + "\n") == has_figures
-    monkeypatch.setattr(figure_files, "can_draw", lambda: True)
     task(COMMAND, options_in("b"), work=lambda _: made_result())
     assert figure_files.NO_FIGURES not in capsys.readouterr().out
 

@@ -6,10 +6,10 @@ import base64
 import csv
 import hashlib
 import html
-import importlib.util
 import json
 import re
 import shutil
+import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -22,7 +22,6 @@ from PIL import Image
 
 import captau
 from captau.benchmarks.reporting.caption_browser import STEPS, UNDEFINED, percentiles, script_json
-from captau.benchmarks.reporting.charts import figure_files as figures
 from captau.benchmarks.reporting.html_report import _page_of, build
 from captau.benchmarks.reporting.part_tables import CoefficientTable
 from captau.benchmarks.reporting.run_parts import run_datasets
@@ -375,9 +374,7 @@ def test_faults(demo, copy, tmp_path, capsys, monkeypatch):
     (copy / "run.json").write_text('{"command": "bench", "format": 0}')
     assert "another form" in said(f"run={copy}")
     assert not list(copy.glob("*.html"))
-    monkeypatch.setattr(
-        figures, "find_spec", lambda name: None if name == "jinja2" else importlib.util.find_spec(name)
-    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     line = said(f"run={demo}")
     assert "captau report needs jinja2: pip install 'captau[report]'" in line
 

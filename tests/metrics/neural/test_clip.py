@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from captau.metrics.neural import (
     clipscore,
 )
 from captau.metrics.neural.models import hash_of
-from tests.conftest import raises_exactly, record_steps, says
+from tests.conftest import raises_exactly, says
 from tests.metrics.neural.stand_ins import stand_in
 
 SIZE = 24
@@ -291,73 +290,6 @@ def test_a_signature_has_all_that_features_depend_on(root, monkeypatch):
     assert find("mine").signature == f"{hash_of([path])}|{text}|{end}"
     found = clipscore.ClipScore(model="mine", device="cpu").programs
     assert found[0] == f"weights:{hash_of([path])}|{hash_of([description])}"
-
-
-class Loaded:
-    """A model that embeds a text by its length, and an image by its size."""
-
-    preprocess = "preprocess"
-
-    def cut_short(self, texts, tokens):
-        return np.array([float(len(t) > 3) for t in texts])
-
-
-def test_texts_of_clip_are_embedded_in_batches(tmp_path, monkeypatch):
-    torch = pytest.importorskip("torch")
-    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path))
-    monkeypatch.setattr(clip.Clip, "signature", "signature")
-    steps, asked = record_steps(monkeypatch, clip), []
-    loaded = Loaded()
-    loaded.tokenizer = lambda texts: torch.tensor([[len(t)] for t in texts])
-
-    def encode_text(tokens):
-        asked.append(tokens[:, 0].tolist())
-        return torch.cat([tokens.float(), torch.ones(len(tokens), 1)], dim=1)
-
-    loaded.model = SimpleNamespace(encode_text=encode_text)
-    monkeypatch.setattr(clip.Clip, "_loaded", lambda self: loaded)
-    one = clip.Clip("m", "x", None, Path("w.pt"), "cpu", "fp32", 2)
-    found = one.texts(["a", "abcd", "ab", "a"], [].append)
-    assert found[:].tolist() == [[1, 1, 0], [4, 1, 1], [2, 1, 0], [1, 1, 0]]
-    assert found[:].dtype == np.float32
-    assert asked == [[1, 4], [2]]
-    assert steps == [3, 2, 1]
-    assert (one.fits("abc"), one.fits("abcd")) == (True, False)
-    loaded.model = SimpleNamespace(
-        encode_text=lambda tokens: torch.full((len(tokens), 2), torch.nan)
-    )
-    with raises_exactly(f"metric m: w.pt gives numbers that are not finite for '{'x' * 80}'"):
-        one.texts(["x" * 81], [].append)
-
-
-@pytest.mark.parametrize(("precision", "kind"), [("fp32", "float32"), ("fp16", "float16")])
-def test_images_of_clip_are_embedded_in_batches(precision, kind, tmp_path, monkeypatch):
-    torch = pytest.importorskip("torch")
-    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(clip.Clip, "signature", "signature")
-    steps, asked = record_steps(monkeypatch, clip), []
-    paths = []
-    for name, content in (("a", b"1"), ("b", b"22"), ("c", b"1"), ("d", b"333")):
-        (tmp_path / name).write_bytes(content)
-        paths.append(str(tmp_path / name))
-
-    def decode(paths, preprocess):
-        assert preprocess == "preprocess"
-        return (torch.tensor([float(len(Path(p).read_bytes()))]) for p in paths)
-
-    def encode_image(pictures):
-        asked.append((pictures.dtype == getattr(torch, kind), pictures[:, 0].tolist()))
-        return torch.cat([pictures, pictures * 2], dim=1)
-
-    loaded = Loaded()
-    loaded.model = SimpleNamespace(encode_image=encode_image)
-    monkeypatch.setattr(clip, "decode_images", decode)
-    monkeypatch.setattr(clip.Clip, "_loaded", lambda self: loaded)
-    one = clip.Clip("m", "x", None, Path("w.pt"), "cpu", precision, 2)
-    found = one.images(paths, [].append)[:]
-    assert found.tolist() == [[1, 2], [2, 4], [1, 2], [3, 6]]
-    assert asked == [(True, [1, 2]), (True, [3])]
-    assert steps == [3, 2, 1]
 
 
 def test_errors_of_open_clip_are_one_line(monkeypatch):

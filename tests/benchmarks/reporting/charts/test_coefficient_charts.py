@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -192,7 +193,7 @@ def test_curves_of_sensitivity_have_panels_by_what_is_changed(drawn_figures: lis
 
 
 def test_without_matplotlib_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figure_files, "can_draw", lambda: False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     row = {"kind": ["images"], "value": [0.5], "dataset": ["d"], "dimension": ["overall"]}
     row |= {"coefficient": ["tau_c"], "metric": ["a"], "size": [1], "low": [0.1], "high": [0.9]}
     assert sensitivity_figure(pd.DataFrame(row), {"a": "A"}) == {}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import warnings
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -100,8 +100,8 @@ def test_a_notebook_shows_figures_that_a_browser_can(tmp_path: Path) -> None:
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert figures.can_draw()
     figures.require_packages("plot", "matplotlib", "jinja2")
-    gone = ("matplotlib", "jinja2")
-    monkeypatch.setattr(figures, "find_spec", lambda n: None if n in gone else find_spec(n))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     assert not figures.can_draw()
     with says("captau report needs matplotlib and jinja2: pip install 'captau[report]'"):
         figures.require_packages("report", "matplotlib", "pandas", "jinja2")

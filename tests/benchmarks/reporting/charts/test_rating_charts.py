@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -210,7 +211,7 @@ def test_differences_are_drawn_in_panels(drawn_figures: list[str]) -> None:
 
 
 def test_without_matplotlib_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figure_files, "can_draw", lambda: False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert difference_figure({"good": {0.0: 1.0}}) == {}
     assert distribution_figure([distribution("one", "p", "", 1, 1)]) == {}
 

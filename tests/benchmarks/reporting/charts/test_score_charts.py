@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -110,7 +111,7 @@ def test_faults_that_a_metric_notices_are_blue_and_controls_that_it_punishes_red
 
 
 def test_without_matplotlib_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figure_files, "can_draw", lambda: False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     recalls = pd.DataFrame({"dataset": ["d"], "dimension": ["p"], "metric": ["a"], "auc": [0.5]})
     assert threshold_figure(curve("a", (0, 1)), recalls, {"a": "A"}) == {}
     row = {"metric": ["a"], "fault": [next(iter(FAULTS))], "value": [1.0], "ci_low": [NAN]}

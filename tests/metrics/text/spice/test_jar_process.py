@@ -305,23 +305,3 @@ def test_a_row_that_cannot_be_scored_is_an_error(parser):
     parser.write_text(text)
     with says("SPICE failed: java.lang.X"):
         metric("spice").score(rows("a dog"))
-
-
-@pytest.mark.parametrize(
-    ("cores", "memory", "captions", "parsers"),
-    [
-        (8, 64, 1, 1),
-        (8, 64, 199, 1),
-        (8, 64, 200, 2),
-        (8, 64, 1000, 6),
-        (8, 14.9, 1000, 2),
-        (8, 15, 1000, 3),
-        (3, 64, 1000, 3),
-        (8, 0, 1000, 1),
-        (8, 4, 1000, 1),
-    ],
-)
-def test_the_number_of_parsers(cores, memory, captions, parsers, monkeypatch):
-    monkeypatch.setattr(spice_java, "count_cores", lambda: cores)
-    monkeypatch.setattr(spice_java, "_memory_gb", lambda: memory)
-    assert spice_java._count_parsers(captions) == parsers

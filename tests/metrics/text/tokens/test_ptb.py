@@ -359,24 +359,3 @@ def test_scripts_that_a_tokeniser_cannot_cut(text, tokenizer, expected):
 def test_an_unknown_tokeniser_is_an_error():
     with says("unknown tokeniser 'xx': known: char, intl, ja, ptb, zh"):
         ptb.segmenter("xx")
-
-
-@pytest.mark.java
-def test_answers_out_of_step_are_asked_for_again_by_halves(forgetful, monkeypatch):
-    """A text "b" that ends a line inside has two lines of answers, which shift those of the others."""
-    asked = []
-
-    def run(_, text):
-        lines = text.decode().split("\n")[:-1]
-        asked.append(lines[::2])
-        answers = [f"{line}\n{line} 2" if "b" in line else line for line in lines[::2]]
-        return "".join(f"{answer} .\n{ptb._SEPARATOR_TOKENS}\n" for answer in answers).encode()
-
-    monkeypatch.setattr(ptb, "run_java", run)
-    assert ptb.tokenize(["a", "b", "c", "d"], "pycocoevalcap") == ["a", "b b 2", "c", "d"]
-    assert asked == [["a", "b", "c", "d"], ["a", "b"], ["a"], ["b"], ["c", "d"]]
-    monkeypatch.setattr(ptb, "java_program", lambda: "java-x")
-    for answer in (b"", b"a\n", b"a\nb\n", b"a ''\n"):
-        monkeypatch.setattr(ptb, "run_java", lambda *_, answer=answer: answer)
-        with says("Java (java-x) gave no tokens back; name another Java with java.home=DIR"):
-            ptb.tokenize(["new"], "pycocoevalcap")

@@ -50,12 +50,21 @@ def test_scores_on_a_scale_keep_it(tmp_path):
     assert levels == {c: (by_rating[r], by_rating[r]) for c, r in ratings.items()}
 
 
+def stand_in_for_raters(monkeypatch, compute):
+    """Let every rater, trained or not, score captions by a function, on a scale from 1 to 5."""
+    changes = {
+        "rating_scale": (1.0, 5.0),
+        "needs": frozenset(),
+        "check_rows": lambda self, rows: None,
+        "compute": compute,
+    }
+    for name, value in changes.items():
+        monkeypatch.setattr(RaterMetric, name, value)
+
+
 def test_a_rater_keeps_the_scale_that_it_was_trained_on(tmp_path, monkeypatch):
     """Good captions alone: none of them is in the worst fifth of its scale."""
-    monkeypatch.setattr(RaterMetric, "rating_scale", (1.0, 5.0))
-    monkeypatch.setattr(RaterMetric, "needs", frozenset())
-    monkeypatch.setattr(RaterMetric, "check_rows", lambda self, rows: None)
-    monkeypatch.setattr(RaterMetric, "compute", lambda self, rows: np.full(len(rows), 4.4))
+    stand_in_for_raters(monkeypatch, lambda self, rows: np.full(len(rows), 4.4))
     study = write_study(tmp_path, game={"cold_start": ["rater(path=trained)"]})
     assert set(levels_by_caption(study).values()) == {(4, 4)}
 
@@ -68,10 +77,7 @@ def test_a_metric_sees_captions_and_references_and_no_rating(tmp_path, monkeypat
         seen.append(rows.frame)
         return np.full(len(rows), 3.0)
 
-    monkeypatch.setattr(RaterMetric, "rating_scale", (1.0, 5.0))
-    monkeypatch.setattr(RaterMetric, "needs", frozenset())
-    monkeypatch.setattr(RaterMetric, "check_rows", lambda self, rows: None)
-    monkeypatch.setattr(RaterMetric, "compute", compute)
+    stand_in_for_raters(monkeypatch, compute)
     levels_by_caption(write_study(tmp_path, game={"cold_start": ["rater(path=trained)"]}))
     columns = {"item_id", "image_id", "image", "caption", "references", "system"}
     assert [set(frame.columns) - columns for frame in seen] == [set()]
