@@ -60,7 +60,7 @@ class PaperTable:
         rows, columns: by printed name, what is computed.
         row_protocols: options of a protocol by row, where one differs from the table's.
         row_raters: the learned raters of one's own that fill rows, by row: the recipe `rater`, the datasets that it was
-            `trained_on`, and `options` that are on or off.
+            `trained_on` (any where none is named), and `options` that have a value, or are on or off.
         draws: what is said of draws of references, as `reference_draws.DrawOptions`, where the paper draws them at random;
             empty where it does not.
         is_printed: whether the paper prints the numbers; False for those made by running its authors' files.

@@ -17,12 +17,22 @@ from ..training.rater_training import HISTORY_FILE
 
 def fits_row(card: RaterCard, description: Mapping[str, Any]) -> bool:
     """Tell whether a rater is of the kind that `PaperTable.row_raters` describes."""
-    options = description.get("options") or {}
-    return (
-        card.rater == description["rater"]
-        and set(card.about.get("data", ())) == set(description["trained_on"])
-        and all(bool(card.options.get(name)) == is_on for name, is_on in options.items())
-    )
+    if card.rater != description["rater"]:
+        return False
+
+    # A rater that learns from captions alone has no dataset that it must be of.
+    datasets = description.get("trained_on")
+    if datasets is not None and set(card.about.get("data", ())) != set(datasets):
+        return False
+
+    for name, wanted in (description.get("options") or {}).items():
+        option = card.options.get(name)
+        if isinstance(wanted, bool):
+            option = bool(option)
+        if option != wanted:
+            return False
+
+    return True
 
 
 def find_training_images(card: RaterCard, image_ids: Iterable[str]) -> set[str]:

@@ -20,6 +20,7 @@ import pandas as pd
 
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
+from ....datasets.paths import expand_home
 from ....datasets.schema import CaptionSet
 from ....metrics.base import Floats, Metric
 from ....metrics.learned.common.agreement import Coefficient
@@ -62,25 +63,49 @@ def make_card(
     if session.reads_examples:
         example_images = train_images | validation_images
 
+    # What was learned from in place of the datasets, where a recipe says so.
+    captions = {"captions": _describe_captions(session)} if session.captions else {}
+
     return RaterCard(
         rater=plan.recipe.name,
-        options=plan.recipe.options,
+        options=_absolute_sources(plan.recipe),
         seed=job.seed,
         images=tuple(sorted(example_images | session.extra_image_ids)),
         fingerprint=fingerprint,
         about={
             "design": plan.design,
             "shuffled": plan.shuffled,
-            "data": _describe_data(job, caption_sets),
-            "train": _count_examples(job.train),
-            "validation": _count_examples(job.validation),
+            "data": _describe_data(job, caption_sets) if session.reads_examples else {},
+            "train": _count_examples(job.train) if session.reads_examples else {},
+            "validation": _count_examples(job.validation) if session.reads_examples else {},
             "dropped": job.n_dropped,
-            "validation_images": sorted(validation_images),
+            "validation_images": sorted(validation_images & example_images),
             "test_images": sorted(job.test_image_ids),
             "features": plan.recipe.signature,
+            **captions,
             **describe_environment(),
         },
     )
+
+
+def _absolute_sources(recipe: Recipe) -> dict[str, Any]:
+    """Return a recipe's options with the paths of its features made absolute, so that other folders find them."""
+    options = recipe.options
+    for name in recipe.source_options:
+        source = options[name]
+        # The words for the demo's features are no paths, even where a folder is called so.
+        if source is None or source in ("demo", "demo_context"):
+            continue
+        if (path := expand_home(source)).exists():
+            options[name] = str(path.absolute())
+
+    return options
+
+
+def _describe_captions(session: TrainingSession) -> dict[str, Any]:
+    """Return what a card says of captions that were learned from in place of the datasets'."""
+    words = np.quantile(session.captions["words"], _QUANTILES, method="nearest")
+    return {**session.captions, "words": words.astype(int).tolist()}
 
 
 def _count_examples(examples: Examples) -> dict[str, dict[str, int]]:
@@ -172,6 +197,12 @@ def _describe_rater(card: RaterCard) -> str:
             data["licence"],
         ]
         lines.append(f"| {' | '.join(cells)} |")
+
+    if captions := about.get("captions"):
+        low, _, middle, _, high = captions["words"]
+        words = f"{low} to {high}, median {middle}"
+        counts = f"{captions['captions']:,} | {captions['images']:,}"
+        lines.append(f"| captions: {captions['origin']} | {counts} | {words} | none | not known |")
 
     lines += [
         "",

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -87,6 +87,7 @@ class TrainingSession:
     Attributes:
         extra_image_ids: images besides the examples' that the recipe learned from; the recipe adds them.
         reads_examples: whether it learns from the examples at all; a recipe that does not says so.
+        captions: what it learned from instead, in the words and numbers of a card; see `note_captions`.
         history: a row of `HISTORY_COLUMNS` for each epoch of each stage.
     """
 
@@ -109,8 +110,30 @@ class TrainingSession:
         self.correlate = correlate
         self.extra_image_ids: set[str] = set()
         self.reads_examples = True
+        self.captions: dict[str, Any] = {}
         self.history: list[dict[str, Any]] = []
         self._fingerprint = fingerprint
+
+    def note_captions(
+        self,
+        origin: str,
+        train: Mapping[str, Sequence[str]],
+        validation: Mapping[str, Sequence[str]],
+    ) -> None:
+        """Note the captions that a recipe learns from in place of the examples, for the card.
+
+        Args:
+            origin: the file, or the word for other captions.
+            train, validation: the captions by image id.
+        """
+        sides = (train, validation)
+        texts = [text for side in sides for captions in side.values() for text in captions]
+        self.captions = {
+            "origin": origin,
+            "images": sum(len(side) for side in sides),
+            "captions": len(texts),
+            "words": sorted(len(text.split()) for text in texts),
+        }
 
     def rng(self, *names: str | int) -> np.random.Generator:
         """Return a generator that depends on the seed and these names only."""

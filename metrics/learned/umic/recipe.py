@@ -45,7 +45,7 @@ from .negatives import (
     Substitution,
 )
 from .regions import Regions, hash_regions, open_regions
-from .similar_images import find_similar_images
+from .similar_images import SIMILARITY_RULES, find_similar_images
 
 if TYPE_CHECKING:
     import torch
@@ -154,7 +154,7 @@ class UmicRecipe(Recipe):
     vocabulary: str | None = None
     head: Head = "rank"
     negatives: tuple[NegativeKind, ...] = PAPER_KINDS
-    substitution: Substitution = "keywords"
+    substitution: Substitution = "paper"
     similar: tuple[str, ...] | None = None
     margin: float = 0.2
     learning_rate: float = 2e-6
@@ -186,11 +186,12 @@ class UmicRecipe(Recipe):
     @property
     def signature(self) -> str:
         folder = self._folder()
-        names = (self.init, self.vocabulary, *self._similarities)
+        # The name of a rule is none of a file, even where a folder is called so.
+        files_of_similar_images = [n for n in self._similarities if n not in SIMILARITY_RULES]
         files: list[Path] = []
-        for name in names:
+        for name in (self.init, self.vocabulary, *files_of_similar_images):
             path = local(name) if name else None
-            if path:  # the names of other origins, such as `cider`, are no files
+            if path:
                 files.append(path)
 
         regions = hash_regions(folder) if folder else "demo"
@@ -217,6 +218,18 @@ class UmicRecipe(Recipe):
             "docs/umic.md says where to get or how to write them",
         )
 
+    def check_features(self, rows: Rows) -> None:
+        with self.open_regions() as regions:
+            distinct_ids = dict.fromkeys(image_ids(rows))
+            missing = [image_id for image_id in distinct_ids if image_id not in regions]
+        if missing:
+            raise UnavailableError(
+                f"rater {self.name}",
+                f"needs region features of every image, and {self.regions} has none of {len(missing):,} of "
+                f"{len(distinct_ids):,}, such as '{missing[0]}'",
+                "name a folder that has them (regions=FOLDER)",
+            )
+
     def open_regions(self) -> Regions:
         """Return the region features, for use in a `with`."""
         return open_regions(self._folder())
@@ -233,6 +246,8 @@ class UmicRecipe(Recipe):
         )
         session.reads_examples = self.captions == "references"
         session.extra_image_ids |= train_side.keys() | validation_side.keys()
+        if not session.reads_examples:
+            session.note_captions(self.captions, train_side, validation_side)
 
         with self.open_regions() as regions:
             network, pieces = self._start(train_side, regions, session)

@@ -28,6 +28,8 @@ from .regions import Regions
 
 logger = logging.getLogger(__name__)
 
+#: The origins of similar images that are rules and no files.
+SIMILARITY_RULES = ("regions", "cider")
 #: Endings of files of embeddings, and of tables of pairs.
 _EMBEDDINGS = (".npz", ".safetensors", ".parquet")
 _TABLES = (".csv", ".tsv", ".jsonl")

@@ -673,6 +673,8 @@ def made_authors(people: CaptionSet, parts: Sequence[str]) -> CaptionSet:
 
 #: The raters whose rows papers print: recipe, training data, and the options that were given.
 RATERS = {
+    "UMIC": ("umic", "capeval1k", {"head": "rank"}),
+    "UMIC_C": ("umic", "capeval1k", {"head": "itm"}),
     "Model Flickr8k": ("icr", "flickr8k_expert", {}),
     "Model FlickrG": ("icr", "flickrg", {}),
     "Model cocoG": ("icr", "cocog", {}),

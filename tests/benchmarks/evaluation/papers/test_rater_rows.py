@@ -38,12 +38,19 @@ def card(**about: Any) -> RaterCard:
         ({"options": {"deep": False, "pretrain": True, "none": False}}, True),
         ({"options": {"deep": True, "pretrain": True}}, False),
         ({"options": None}, True),
+        ({"options": {"pretrain": "x"}}, True),
+        ({"options": {"pretrain": "y"}}, False),
     ],
 )
 def test_a_row_wants_a_recipe_its_data_and_options(changes: dict[str, Any], fits: bool) -> None:
     wanted = {"rater": "qe", "trained_on": ["b", "a"], **changes}
     assert fits_row(card(data={"a": 1, "b": 2}), wanted) is fits
     assert not fits_row(card(), wanted)
+
+
+def test_a_row_without_datasets_is_of_any_data() -> None:
+    assert fits_row(card(), {"rater": "qe"})
+    assert fits_row(card(data={"a": 1}), {"rater": "qe"})
 
 
 def test_images_that_only_chose_a_rater_are_not_those_that_trained_it() -> None:

@@ -250,7 +250,45 @@ def test_a_trained_rater_has_a_card_a_history_and_a_page(
     assert (read.predict(job.train.rows).tolist(), again) == ([1, 2, 1, 2], card)
     assert len(cast(Any, plan.recipe).given) == 1
     session.reads_examples = False
-    assert make_card(plan, job, corpora, session, "f").images == ("x9",)
+    session.note_captions("coco.csv", {"x9": ["a dog", "a big dog"]}, {"y1": ["a cat here now"]})
+    other = make_card(plan, job, corpora, session, "f")
+    assert other.images == ("x9",)
+    assert (other.about["data"], other.about["train"], other.about["validation_images"]) == (
+        {},
+        {},
+        [],
+    )
+    write_card(other, tmp_path)
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "| captions: coco.csv | 3 | 2 | 2 to 4, median 3 | none | not known |" in page
+    assert "The one" not in page
+
+
+class SourcedRecipe(LengthRecipe):
+    """Reads regions from somewhere."""
+
+    regions = ""
+    source_options = ("regions",)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"regions": self.regions}
+
+
+@pytest.mark.usefixtures("threads")
+def test_a_card_names_its_features_for_every_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of regions that was named from where the training ran is found from elsewhere; a word stays."""
+    plan, job, corpora = made_job()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "features").mkdir()
+    (tmp_path / "demo").mkdir()
+    for source, expected in (("features", str(tmp_path / "features")), ("demo", "demo")):
+        recipe = SourcedRecipe()
+        recipe.regions = source
+        _, card = train_rater(replace(plan, recipe=recipe), job, corpora, tmp_path / f"of-{source}")
+        assert card.options == {"regions": expected}
 
 
 def test_threads_are_those_of_torch_where_none_are_named(

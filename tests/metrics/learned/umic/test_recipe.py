@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from captau.datasets.schema import make_items
 from captau.datasets.sources import demo
 from captau.metrics.base import UnavailableError
 from captau.metrics.learned.common.examples import Examples
@@ -218,6 +220,21 @@ def test_an_image_without_features_is_refused(sides, parts, tmp_path):
     write_regions(tmp_path, "demo_000.png", [[0.5] * 4], [[0, 0, 1, 1]], (2, 2))
     with says("no region features for image 'demo_001.png'"):
         fit(sides, regions=str(tmp_path))
+
+
+def test_a_folder_may_be_called_as_the_rule_for_similar_images(tmp_path, monkeypatch):
+    """docs/umic.md calls it `regions`; the rule of this name is no file, and a dataset without features is told."""
+    monkeypatch.chdir(tmp_path)
+    write_regions(Path("regions"), "1", [[0.5] * 4], [[0, 0, 1, 1]], (2, 2))
+    recipe = UmicRecipe(regions="regions", captions="coco.csv", similar=("regions", "cider"))
+    assert recipe.signature == UmicRecipe(regions="regions").signature
+
+    items = make_items(["1", "2"], ["a dog", "a cat"], [(), ()])
+    recipe.check_features(Rows(items[:1]))
+    with says("regions has none of 1 of 2, such as '2'"):
+        recipe.check_features(Rows(items))
+    with says("no folder 'gone'"):
+        UmicRecipe(regions="gone").check_features(Rows(items))
 
 
 def test_saved_networks_record_their_attention_heads(sides, parts, tmp_path):
