@@ -309,7 +309,7 @@ def probe(
         pairs: the most pairs of a fault.
         seed: the seed of all draws of faults.
         columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
-            image_id, caption, references, rows.
+            image_id, caption, references, rows, candidate_id.
         statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
             Keys: interval, replicates, level, seed.
         data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).
@@ -468,7 +468,7 @@ def score(
             thresholds shows what a threshold keeps).
         keep_above: the lowest score that is kept.
         columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
-            image_id, caption, references, rows.
+            image_id, caption, references, rows, candidate_id.
         statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
             Keys: interval, replicates, level, seed, correction.
         data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).

@@ -159,8 +159,21 @@ def _read_naming_flag(flag: str, value: str, rest: list[str]) -> list[str]:
     return [f"{flag}={value}"]
 
 
+#: Spellings of options that name the column of image ids in one file.
+_FILE_COLUMNS = {
+    "candidates.columns.image_id": "columns.candidate_id",
+    "references.columns.image_id": "columns.image_id",
+}
+
+
 def _full_key(key: str, options: Mapping[str, Option]) -> str:
-    """Return the one option whose key ends in a word, `statistics.seed` for `seed`; other words as they are."""
+    """Return the one option whose key ends in a word, `statistics.seed` for `seed`; other words as they are.
+
+    The option `candidates` is a file, below which Hydra has no place for `candidates.columns.image_id`.
+    """
+    if _FILE_COLUMNS.get(key) in options:
+        return _FILE_COLUMNS[key]
+
     full_keys = [name for name in options if name.endswith(f".{key}")]
     if key in options or not full_keys:
         return key
@@ -212,7 +225,7 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
             overrides += _read_override(command, f"{positional}={word}", words, is_sweep=is_sweep)
         else:
             raise _unexpected_word(command, word, overrides)
-    _refuse_second_files(command, overrides)
+    _refuse_second_values(command, overrides)
     _check_flags(flags)
     return overrides, flags
 
@@ -237,18 +250,21 @@ def _check_flags(flags: Sequence[str]) -> None:
         raise InputError(f"{chosen[0]} does not go with {chosen[1]}; leave one of them out")
 
 
-def _refuse_second_files(command: Command, overrides: Sequence[str]) -> None:
-    """Check that no option of several files is given twice, of which Hydra would take the last without a word.
+def _refuse_second_values(command: Command, overrides: Sequence[str]) -> None:
+    """Check that no option is given twice, of which Hydra would take the last without a word.
 
     Raises:
         InputError: where one is.
     """
     keys = Counter(override.partition("=")[0] for override in overrides)
-    for option in command.options.declared():
-        if option.has_several and option.is_literal and keys[option.key] > 1:
-            raise InputError(
-                f"{option.key}= is given {keys[option.key]} times; several are written {option.key}=A,B"
-            )
+    for option in command.declared():
+        count = keys[option.key]
+        if count < 2:
+            continue
+
+        takes_list = option.has_several or bool(option.config_group) or option.type is Any
+        remedy = f"several are written {option.key}=A,B" if takes_list else "leave one of them out"
+        raise InputError(f"{option.key}= is given {count} times; {remedy}")
 
 
 #: Endings of files of captions.

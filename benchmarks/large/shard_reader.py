@@ -61,7 +61,9 @@ class OpenShard:
     def _tables(self) -> Iterator[pa.Table]:
         plan, shard = self._plan, self._shard
         if shard.kind != "json":
-            return read_rows(self.path, shard, plan.columns, plan.rows, self._images)
+            return read_rows(
+                self.path, shard, plan.columns.of_candidates(), plan.rows, self._images
+            )
         captions = read_candidates(self.path, columns=plan.columns).captions
         rows = ((image_id, caption, None) for image_id, caption in captions.items())
         return join_tables(tables_of_rows(rows), shard.path, plan.rows)

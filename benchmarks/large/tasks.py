@@ -355,7 +355,7 @@ def filter_shard(plan: Plan, task: Task) -> Result:
         if sha256(path) != details["sha256"]:
             raise InputError(f"{shard.path}: is not what was scored; score the set anew")
         copy_kept_rows(path, shard.path, shard.kind, is_kept.tolist(), target)
-        tables = read_rows(path, shard, plan.columns, plan.rows)
+        tables = read_rows(path, shard, plan.columns.of_candidates(), plan.rows)
         while len(texts) < len(example_rows):
             table = next(tables).select(["row", "image_id", "caption"])
             is_example = np.isin(table["row"].to_numpy(), example_rows)

@@ -123,7 +123,7 @@ def read_systems(
             of one image.
     """
     source = JsonSource(path, content)
-    finder = NameFinder(columns)
+    finder = NameFinder(columns.of_candidates())
     unit = "row" if path.suffix.lower() in (".parquet", ".pq") else "line"
     systems: dict[str, CandidateFile] = {}
     n_faults = 0
@@ -227,7 +227,7 @@ def read_references(
         InputError: where it is none of them, an image comes with two lists of references, or no image is of the split.
     """
     source = JsonSource(path, content)
-    finder = NameFinder(columns)
+    finder = NameFinder(columns.of_references())
     collector = _ReferenceCollector()
     for row in read_caption_rows(source, "references", finder, None, collector.describe_image):
         flags = () if keep_flagged else find_flags(row.row)

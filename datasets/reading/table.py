@@ -59,13 +59,28 @@ def open_parquet(path: Path) -> Any:
 class Columns:
     """The names of the columns of captions; of JSON the keys, where `a.b.c` is what stands under `c` in nested objects.
 
-    `rows` is where the list of rows stands in an object; empty where the object's keys tell.
+    `rows` is where the list of rows stands in an object; empty where the object's keys tell. `candidate_id` is
+    the name of `image_id` in a file of candidates alone; empty where it is that of both files.
     """
 
     image_id: str = "image_id"
     caption: str = "caption"
     references: str = "references"
     rows: str = ""
+    candidate_id: str = ""
+
+    def of_candidates(self) -> Columns:
+        """Return the names in a file of candidates."""
+        return Columns(
+            image_id=self.candidate_id or self.image_id,
+            caption=self.caption,
+            references=self.references,
+            rows=self.rows,
+        )
+
+    def of_references(self) -> Columns:
+        """Return the names in a file of references."""
+        return Columns(self.image_id, self.caption, self.references, self.rows)
 
 
 #: The names of captions' columns where nothing else is said.

@@ -152,6 +152,16 @@ def test_words_become_overrides_and_flags(
             ["'++stastics.seed': did you mean statistics.seed"],
         ),
         ("bench", "dataset=''", ["dataset= is empty; known: "]),
+        (
+            "score",
+            "metrics=bleu_1 partial=true metrics=cider",
+            ["metrics= is given 2 times; several are written metrics=A,B"],
+        ),
+        (
+            "bench",
+            "statistics.seed=1 statistics.seed=2",
+            ["statistics.seed= is given 2 times; leave one of them out"],
+        ),
     ],
 )
 def test_words_that_are_no_options_have_advice(
@@ -195,6 +205,14 @@ def test_words_that_are_no_options_have_advice(
 )
 def test_words_are_spelt_in_full(typed: str, spelt: str) -> None:
     assert spell_out(COMMANDS["bench"], typed.split(" ")) == spelt.split(" ")
+
+
+@pytest.mark.parametrize("command", ["score", "probe", "check"])
+def test_columns_of_one_file_are_options_of_captions(command: str) -> None:
+    """`candidates` is a file, below which Hydra has no place for an option."""
+    typed = ["candidates.columns.image_id=doc.id", "--references.columns.image_id=id"]
+    spelt = ["columns.candidate_id=doc.id", "columns.image_id=id"]
+    assert spell_out(COMMANDS[command], typed) == spelt
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,17 @@ def test_columns_name_what_is_not_known(tmp_path: Path) -> None:
     assert read_references(path, columns=columns).texts == expected
 
 
+def test_a_column_of_candidates_alone_is_none_of_the_references(tmp_path: Path) -> None:
+    """Both files have `id`: an image's in the references, a line's in the candidates."""
+    rows = [{"id": 1, "doc": {"image": 7}, "caption": "a dog"}]
+    columns = Columns(image_id="id", candidate_id="doc.image")
+    candidates = read_candidates(write(tmp_path / "c.json", rows), columns=columns)
+    assert candidates.captions == {"7": "a dog"}
+
+    references = write(tmp_path / "r.json", [{"id": 7, "references": ["a dog"]}])
+    assert read_references(references, columns=columns).texts == {"7": ("a dog",)}
+
+
 def test_an_object_whose_lists_hold_no_captions_says_what_to_write(tmp_path: Path) -> None:
     path = write(tmp_path / "c.json", {"info": "x", "items": [{"key": 7, "words": "a dog"}]})
     with says("no captions are found in its lists; columns.rows=KEY names the list", "items, info"):
