@@ -7,11 +7,29 @@ Nothing is changed or left out: a caption of `**bold**` text is scored as it sta
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..errors import shorten
+from .caption_patterns import (
+    CONTROL,
+    ESCAPES,
+    FAILURE_PARTS,
+    FAILURES,
+    HTML,
+    LATEX,
+    LEAD_IN,
+    MARKDOWN,
+    MISSING,
+    PRINTED_OBJECT,
+    SIGNS,
+    THOUGHTS,
+    TOKENS,
+    TURNS,
+    WRONG_CODE,
+)
 from .cells import is_printed_list
 
 
@@ -33,7 +51,7 @@ class TextCheck:
         words: what such a text is or holds, from the verb in the plural on.
         is_of_captions, is_of_references: of which texts it is.
         is_fatal: whether a submission with such a caption is not valid.
-        needs_sign: whether only a text with one of `_SIGNS` can have the fault.
+        needs_sign: whether only a text with one of `caption_patterns.SIGNS` can have the fault.
     """
 
     code: str
@@ -64,65 +82,10 @@ class SuspectedFault:
 
 #: The verbs of `TextCheck.words` in the singular.
 _SINGULAR = {"are": "is", "hold": "holds", "look": "looks"}
+#: The fewest characters at which captions are cut.
+_SHORTEST_CUT = 16
 #: The most lines below a table about faults of files.
 _MOST_LINES = 5
-
-#: A text without any of these holds no markup; nearly all captions are told so at once.
-_SIGNS = re.compile(r"[<>\[{*#`&:\\_|\n\ufffd▁Ġ◁•]|^\s*-\s|\b(?:start|end)seq\b|^\(")
-
-_MISSING = re.compile(r"nan|none|null|nil|n/?a|<na>|#n/a|undefined|missing", re.IGNORECASE)
-_FAILURES = re.compile(
-    r"""
-      \bfailed\ to\ (?:obtain|get|generate|fetch|load|process|parse)\b
-    | ^\s*(?:an?\ )?(?:\w+\ )?error\b(?:\s*[:(]|\s+(?:code|occurred|\d)|\s*$)
-    | \b(?:api|request|server|connection|timeout|rate\ limit)\s?error\b
-    | \brate\ limit\b | \bexceeded\ your\b.*\bquota\b | ^traceback\ \(most\ recent
-    | ^\s*(?:no|empty)\ (?:response|answer|caption|output)\b.{0,25}$
-    | ^\s*(?:i['’]?m|i\ am|we\ are|we['’]re)?\s*(?:very\ |so\ )?sorry\b
-    | \bi\ (?:can['’]t|can(?:\ )?not|won['’]t|am\ (?:unable|not\ able)\ to)\ (?:assist|help|see|view|access|process|provide
-        |describe|identify|analy[sz]e|comply|fulfil|generate|continue|do|discuss|caption)
-    | \bi['’]m\ (?:unable|not\ able)\ to\b
-    | \bas\ an?\ (?:ai\b|(?:large\ )?language\ model) | \bcontent\ (?:policy|filter)
-    | 抱歉 | 对不起 | 無法 | 无法(?:回答|提供|描述)
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-_THOUGHTS = re.compile(
-    r"</?(?:think|thinking|thought|thoughts|reasoning|scratchpad)>|◁/?think▷|<\|channel\|>",
-    re.IGNORECASE,
-)
-_TURNS = re.compile(
-    r"""
-      (?:^|\s)(?:USER|ASSISTANT|HUMAN|SYSTEM|BOT|GPT|AI)\s?:
-    | ^\s*(?:User|Assistant|Human|System|Bot|Model)\s?:
-    | \[/?INST\] | \#\#\#\s?(?:Human|Assistant|User|Response|Instruction)\b
-    | <(?:start|end)_of_turn>
-    """,
-    re.VERBOSE,
-)
-_TOKENS = re.compile(
-    r"""
-      <\|[^<>|]{1,40}\|> | </?s> | </w> | (?:^|\s)\#\#\w | [▁Ġ]
-    | <(?:pad|unk|eos|bos|sos|eot|eoc|sep|cls|mask|image|img|video|start|end|startseq|endseq|endoftext|end_of_utterance)>
-    | \[(?:pad|sep|cls|unk|eos|bos|mask|img)\] | \b(?:start|end)seq\b
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-_MARKDOWN = re.compile(
-    r"\*\*|\b__\w|\w__\b|```|\]\(https?://|^\s{0,3}(?:\#{1,6}\s|[-*•]\s+\S|>\s)", re.MULTILINE
-)
-_HTML = re.compile(
-    r"</?(?:p|br|b|i|em|strong|div|span|a|li|ul|ol|h\d|caption|answer|body|html)\b[^<>]*>"
-    r"|&(?:amp|quot|lt|gt|nbsp|apos|\#\d+);",
-    re.IGNORECASE,
-)
-_ESCAPES = re.compile(r"\\[nt\"']|\\u[0-9a-fA-F]{4}")
-_PRINTED_OBJECT = re.compile(r"""\s*\{\s*["'].*["']\s*:.*\}\s*""", re.DOTALL)
-_LEAD_IN = re.compile(
-    r"\s*(?:(?:in\s+)?(?:the|this)\s+(?:given\s+|provided\s+)?(?:image|picture|photo|photograph|video|scene|audio)\b"
-    r"|(?:sure|certainly|here\s+is|here['’]s)\b|(?:image\s+)?(?:caption|description)\s*:)",
-    re.IGNORECASE,
-)
 
 
 def is_empty(text: str) -> bool:
@@ -147,8 +110,15 @@ def _is_image_id(text: str, image_id: str) -> bool:
     return bool(stripped) and stripped in (name, name.rpartition(".")[0])
 
 
+def _looks_failed(text: str, _: str) -> bool:
+    if text.isascii() and FAILURE_PARTS.search(text.lower()) is None:
+        return False
+
+    return FAILURES.search(text) is not None
+
+
 def _is_printed(text: str, _: str) -> bool:
-    return is_printed_list(text.strip()) or _PRINTED_OBJECT.fullmatch(text) is not None
+    return is_printed_list(text.strip()) or PRINTED_OBJECT.fullmatch(text) is not None
 
 
 #: The checks of single texts, in the order of their weight.
@@ -161,12 +131,12 @@ TEXT_CHECKS = (
     ),
     TextCheck(
         code="missing",
-        has_fault=lambda text, _: _MISSING.fullmatch(text.strip()) is not None,
+        has_fault=lambda text, _: MISSING.fullmatch(text.strip()) is not None,
         words="are the word for a missing value",
     ),
     TextCheck(
         code="failed",
-        has_fault=lambda text, _: _FAILURES.search(text) is not None,
+        has_fault=_looks_failed,
         words="look like a failed request or a refusal",
         is_of_references=False,
     ),
@@ -177,37 +147,43 @@ TEXT_CHECKS = (
     ),
     TextCheck(
         code="thoughts",
-        has_fault=_has_pattern(_THOUGHTS),
+        has_fault=_has_pattern(THOUGHTS),
         words="hold a model's thoughts",
         needs_sign=True,
     ),
     TextCheck(
         code="turns",
-        has_fault=_has_pattern(_TURNS),
+        has_fault=_has_pattern(TURNS),
         words="hold the turns of a chat",
         needs_sign=True,
     ),
     TextCheck(
         code="tokens",
-        has_fault=_has_pattern(_TOKENS),
+        has_fault=_has_pattern(TOKENS),
         words="hold a model's special tokens",
         needs_sign=True,
     ),
     TextCheck(
         code="markdown",
-        has_fault=_has_pattern(_MARKDOWN),
+        has_fault=_has_pattern(MARKDOWN),
         words="hold Markdown",
         needs_sign=True,
     ),
     TextCheck(
         code="html",
-        has_fault=_has_pattern(_HTML),
+        has_fault=_has_pattern(HTML),
         words="hold HTML",
         needs_sign=True,
     ),
     TextCheck(
+        code="latex",
+        has_fault=_has_pattern(LATEX),
+        words="hold LaTeX",
+        needs_sign=True,
+    ),
+    TextCheck(
         code="escapes",
-        has_fault=_has_pattern(_ESCAPES),
+        has_fault=_has_pattern(ESCAPES),
         words="hold escapes, such as \\n, written out",
         needs_sign=True,
     ),
@@ -222,6 +198,20 @@ TEXT_CHECKS = (
         has_fault=lambda text, _: "\ufffd" in text,
         words="hold the sign of a character that was lost, \ufffd",
         is_fatal=True,
+        needs_sign=True,
+    ),
+    TextCheck(
+        code="control",
+        has_fault=_has_pattern(CONTROL),
+        words="hold control characters, such as NUL",
+        is_fatal=True,
+        needs_sign=True,
+    ),
+    TextCheck(
+        code="wrong_code",
+        has_fault=_has_pattern(WRONG_CODE),
+        words="hold letters that were read in a wrong code, such as Ã©",
+        needs_sign=True,
     ),
 )
 
@@ -247,16 +237,21 @@ SEPARATORS = (
     Separator("|||", re.compile(r"\|\|\|")),
     Separator("||", re.compile(r"\|\|")),
     Separator("|", re.compile(r"\|")),
-    Separator("<sep>", re.compile(r"<\|?sep\|?>|\[sep\]", re.IGNORECASE)),
+    Separator("<sep>", re.compile(r"<\|?sep\|?>", re.IGNORECASE)),
+    Separator("[SEP]", re.compile(r"\[sep\]", re.IGNORECASE)),
+    Separator("\\n", re.compile(r"\S\s*\\[nrt]\s*\S")),
     Separator("###", re.compile(r"\w[^\n]*\#\#\#")),
     Separator("a tab", re.compile(r"\S\t\s*\S")),
     Separator("@@", re.compile(r"@@")),
     Separator("&&", re.compile(r"&&")),
-    Separator("1. … 2. …", re.compile(r"^\s*\(?1[.)]\s.*\b2[.)]\s", re.DOTALL)),
-    Separator("a line end", re.compile(r"\S[ \t]*[\r\n]+\s*\S"), is_common=True),
-    Separator(";", re.compile(r";\s*\S"), is_common=True),
+    Separator("1. … 2. …", re.compile(r"^\s*\(?1[.):]\s.*\b2[.):]\s", re.DOTALL)),
+    Separator("a line end", re.compile(r"\S[ \t]*[\r\n\u2028]+\s*\S"), is_common=True),
+    Separator(";", re.compile(r"[;；]\s*\S"), is_common=True),
     Separator("/", re.compile(r"\w\s*/\s*\w"), is_common=True),
+    Separator("quotes", re.compile(r"[\"”]\s*,?\s*[\"“]\S"), is_common=True),
 )
+#: A sign or a tag within a text that whole captions have now and then, and nearly no set of captions in each.
+_RARE_SIGN = re.compile(r"\S\s*(</?\w+\s*/?>|--+|::+|\.\.\.+|[^\w\s.,:'\"’“”!?()%-]+)\s*(?=\S)")
 
 
 def check_captions(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
@@ -274,14 +269,49 @@ def check_captions(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
     if len(texts) > 2 and len({text.text.strip() for text in texts}) == 1 and texts[0].text.strip():
         summary = f"All {len(texts):,} captions are one text, {_quote(texts[0])}."
         findings.append(SuspectedFault("same_text", summary, (summary,)))
-    elif all(_LEAD_IN.match(text.text) for text in texts):
+    elif all(LEAD_IN.match(text.text) for text in texts):
         summary = (
             f"All {len(texts):,} captions begin with words about the image, such as {_quote(texts[0])}; references "
             "rarely do."
         )
         findings.append(SuspectedFault("lead_in", summary, (summary,)))
 
+    elif _have_same_words(texts):
+        summary = (
+            f"All {len(texts):,} captions begin with the same words, such as {_quote(texts[0])}."
+        )
+        findings.append(SuspectedFault("same_words", summary, (summary,)))
+
+    findings += _find_cut(texts)
     return findings
+
+
+def _have_same_words(texts: Sequence[PlacedText]) -> bool:
+    """Tell whether five captions or more all begin with the same three words, such as those of a prompt."""
+    if len(texts) < 5:
+        return False
+
+    first = texts[0].text.split()[:3]
+    return len(first) == 3 and all(text.text.split(maxsplit=3)[:3] == first for text in texts)
+
+
+def _find_cut(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
+    """Return the finding of captions that were cut at a number of characters, or end in an ellipsis."""
+    longest = max(len(text.text) for text in texts)
+    of_length = [text for text in texts if len(text.text) == longest]
+    with_dots = [text for text in texts if text.text.rstrip().endswith(("...", "…"))]
+    cut: list[PlacedText] = []
+    words = ""
+    if len(of_length) > 2 and 3 * len(of_length) >= len(texts) and longest >= _SHORTEST_CUT:
+        cut = of_length
+        words = f"are {longest:,} characters long, the most of any caption, as if they were cut"
+    elif len(with_dots) > 2 and 2 * len(with_dots) >= len(texts):
+        cut = with_dots
+        words = "are cut, as they end in '...'"
+    # Equal captions have one length.
+    if len({text.text for text in cut}) < 3:
+        return []
+    return [_make_finding("cut", words, cut, len(texts), "captions")]
 
 
 def check_references(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
@@ -300,8 +330,11 @@ def check_references(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
 def _find_glued(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
     """Return the finding of the separator that most references hold; nothing where none looks glued."""
     has_one_each = len({text.image_id for text in texts}) == len(texts)
+    separators = list(SEPARATORS)
+    if has_one_each:
+        separators += _find_rare_signs(texts)
     held: dict[str, list[PlacedText]] = {}
-    for separator in SEPARATORS:
+    for separator in separators:
         if separator.is_common and not has_one_each:
             continue
         holding = [text for text in texts if separator.pattern.search(text.text)]
@@ -311,17 +344,31 @@ def _find_glued(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
         return []
 
     shown = max(held, key=lambda name: len(held[name]))
-    sign = shown if shown.startswith("a ") else f"'{shown}'"
+    sign = shown if shown.startswith(("a ", "quotes")) else f"'{shown}'"
     words = f"hold {sign}, as if several captions were joined by it"
     remedy = "write a JSON list, or ' ||| ' between them in a table"
     return [_make_finding("glued", words, held[shown], len(texts), "references", remedy=remedy)]
+
+
+def _find_rare_signs(texts: Sequence[PlacedText]) -> list[Separator]:
+    """Return the rare sign that most of at least three texts hold, as a separator of common signs."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(set(_RARE_SIGN.findall(text.text)))
+
+    separators: list[Separator] = []
+    for sign, count in counts.most_common(1):
+        if count > 2:
+            pattern = re.compile(rf"\S\s*{re.escape(sign)}\s*\S")
+            separators.append(Separator(sign, pattern, is_common=True))
+    return separators
 
 
 def _run_text_checks(
     checks: Iterable[TextCheck], texts: Sequence[PlacedText], noun: str
 ) -> list[SuspectedFault]:
     # Nearly all texts have no sign, and seven checks need not look at them.
-    with_sign = [text for text in texts if _SIGNS.search(text.text)]
+    with_sign = [text for text in texts if SIGNS.search(text.text)]
     findings: list[SuspectedFault] = []
     for check in checks:
         candidates = with_sign if check.needs_sign else texts

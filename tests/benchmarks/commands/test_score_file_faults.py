@@ -132,10 +132,7 @@ def test_references_that_were_joined_are_named(separator: str, tmp_path: Path) -
     value, notes = score_files(tmp_path, references=joined)
     assert value < 10
     name = {"\t": "a tab", "\n": "a line end"}.get(separator, f"'{separator.strip()}'")
-    shown = name.replace("[SEP]", "<sep>")
-    assert notes[0].startswith(
-        f"6 of 6 references hold {shown}, as if several captions were joined"
-    )
+    assert notes[0].startswith(f"6 of 6 references hold {name}, as if several captions were joined")
     assert "write a JSON list, or ' ||| ' between them in a table." in notes[0]
 
 
@@ -222,7 +219,7 @@ def test_the_page_lists_every_check() -> None:
     page = (Path(__file__).parents[3] / "docs" / "own_captions.md").read_text(encoding="utf-8")
     table = page.split("### What looks like a fault")[1].split("\n## ")[0]
     listed = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
-    of_whole_files = ["same_text", "lead_in", "glued"]
+    of_whole_files = ["same_text", "lead_in", "same_words", "cut", "glued"]
     assert listed == [check.code for check in TEXT_CHECKS] + of_whole_files
 
 

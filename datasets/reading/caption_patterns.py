@@ -1,0 +1,96 @@
+"""The patterns by which the checks of captions know failures, markup and damage."""
+
+from __future__ import annotations
+
+import re
+
+#: A text without any of these holds no markup; nearly all captions are told so at once.
+SIGNS = re.compile(
+    r"[<>\[{*#`&:\\_|$\n\ufffd▁Ġ◁•Ã\x00-\x08\x0b-\x1f\x7f]|^\s*(?:-|\d+[.)])\s|\b(?:start|end)seq\b|^\(|^b['\"]|â€|Â"
+)
+
+MISSING = re.compile(
+    r"nan|none|null|nil|n/?a|<na>|#n/a|undefined|missing|todo|tbd|false|true"
+    r"|[\[(<]?no[ _-]?(?:caption|description|answer|response|output|text)[\])>]?|[\[(<](?:none|null|nan|empty|error)[\])>]",
+    re.IGNORECASE,
+)
+FAILURES = re.compile(
+    r"""
+      \bfailed\ to\ (?:obtain|get|generate|fetch|load|process|parse)\b
+    | ^\s*(?:an?\ )?(?:\w+\ )?error\b(?:\s*[:(]|\s+(?:code|occurred|\d)|\s*$)
+    | \b(?:api|request|server|connection|timeout|rate\ limit|runtime|value|type|key|json)\s?error\b
+    | \bout\ of\ memory\b | ^\s*(?:http\s?)?[45]\d\d\b.{0,40}$ | ^\s*(?:too\ many\ requests|bad\ gateway|service\ unavailable)\b
+    | \b(?:request|connection|operation|response)\ (?:timed\ out|was\ blocked|refused)\b | \bblocked\ (?:by|due\ to)\b.*\b(?:safety|filter|policy)
+    | ^\s*(?:the\ )?(?:image|file|picture|photo|url)\ (?:is\ |was\ |could\ |can)?(?:not|n['’]t)\ (?:be\ )?(?:found|available|loaded|provided|opened|read|displayed)\b
+    | ^\s*no\ (?:image|picture|photo)\ (?:was\ |is\ |has\ been\ )?(?:provided|found|attached|uploaded|available|given)\b
+    | \b(?:there\ is|i\ see|i\ don['’]t\ see|i\ do\ not\ see)\ (?:no|an?|any)\ (?:image|picture|photo)\ (?:provided|attached|here|in\ your)
+    | ^\s*please\ (?:provide|upload|share|attach|try\ again)\b
+    | ^\s*(?:i\ )?(?:apologi[sz]e|my\ apologies)\b
+    | ^\s*(?:i['’]?m\ |i\ am\ )?unable\ to\ (?:assist|help|see|view|access|process|provide|describe|identify|analy[sz]e|generate|load|determine|parse)\b
+    | ^\s*(?:je\ suis\ )?désolée?\b | \btut\ mir\ leid\b | ^\s*entschuldigung\b | ^\s*lo\ siento\b | ^\s*(?:me\ )?(?:desculpe|perdón|perdona)\b
+    | ^\s*mi\ dispiace\b | \bhet\ spijt\ me\b | ^\s*извините\b | ^\s*я\ не\ могу\b
+    | 申し訳 | すみません | 죄송 | できません | عذر[اًا]
+    | \brate\ limit\b | \bexceeded\ your\b.*\bquota\b | ^traceback\ \(most\ recent
+    | ^\s*(?:no|empty)\ (?:response|answer|caption|output)\b.{0,25}$
+    | ^\s*(?:i['’]?m|i\ am|we\ are|we['’]re)?\s*(?:very\ |so\ )?sorry\b
+    | \bi\ (?:can['’]t|can(?:\ )?not|won['’]t|am\ (?:unable|not\ able)\ to)\ (?:assist|help|see|view|access|process|provide
+        |describe|identify|analy[sz]e|comply|fulfil|generate|continue|do|discuss|caption)
+    | \bi['’]m\ (?:unable|not\ able)\ to\b
+    | \bas\ an?\ (?:ai\b|(?:large\ )?language\ model) | \bcontent\ (?:policy|filter)
+    | 抱歉 | 对不起 | 無法 | 无法(?:回答|提供|描述)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+#: An ASCII text in small letters without any of these is no failure; nearly all captions are told so quickly.
+FAILURE_PARTS = re.compile(
+    r"fail|error|limit|quota|traceback|memory|request|gateway|unavailable|timed|[45]|response|answer|caption|output"
+    r"|not|n't|unable|sorry|apolog|please| ai|language|content|block|refuse|provided|attached|in your"
+    r"|no image|no picture|no photo|no description|leid|entschuld|siento|desculp|perdon|dispiace|spijt"
+)
+THOUGHTS = re.compile(
+    r"</?(?:think|thinking|thought|thoughts|reasoning|scratchpad)>|◁/?think▷|<\|channel\|>",
+    re.IGNORECASE,
+)
+TURNS = re.compile(
+    r"""
+      (?:^|\s)(?:USER|ASSISTANT|HUMAN|SYSTEM|BOT|GPT|AI)\s?:
+    | ^\s*(?:User|Assistant|Human|System|Bot|Model|Question|Answer|Response|Output|Prompt|Q|A)\s?:
+    | ^\s*(?:user|assistant|human|system|model)\s*\n
+    | \[/?INST\] | \#\#\#\s?(?:Human|Assistant|User|Response|Instruction)\b
+    | <(?:start|end)_of_turn>
+    """,
+    re.VERBOSE,
+)
+TOKENS = re.compile(
+    r"""
+      <\|[^<>|]{1,40}\|> | </?s> | </w> | (?:^|\s)\#\#\w | [▁Ġ]
+    | <(?:pad|unk|eos|bos|sos|eot|eoc|sep|cls|mask|image|img|video|start|end|startseq|endseq|endoftext|end_of_utterance)>
+    | \[(?:pad|sep|cls|unk|eos|bos|mask|img|image|start|end)\] | \b(?:start|end)seq\b
+    | <(?!/?(?:p|br|b|i|em|strong|div|span|a|li|ul|ol|h\d|caption|answer|body|html|think|thinking|thoughts?|reasoning|scratchpad
+        |na|start_of_turn|end_of_turn)\b)[\w/|][\w/|:.-]{0,40}>
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+MARKDOWN = re.compile(
+    r"\*\*|\b__\w|\w__\b|```|\]\(https?://|^\s{0,3}(?:\#{1,6}\s|[-*•]\s+\S|>\s|\d{1,2}[.)]\s+\S)",
+    re.MULTILINE,
+)
+LATEX = re.compile(
+    r"\\[a-zA-Z]+\{|\\[%&$#_]|^\s*\$[^$]+\$\s*$|\\(?:text(?:bf|it)|begin|end|item)\b"
+)
+WRONG_CODE = re.compile(r"Ã[\x80-\xbf©¨¡¢§ª«®¯°±²³´µ¶·¸¹º»¼½¾¿]|â€|Â[\xa0-\xbf]")
+#: Signs that steer a terminal or a program; a tab, a line end and a form feed are blanks.
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+HTML = re.compile(
+    r"</?(?:p|br|b|i|em|strong|div|span|a|li|ul|ol|h\d|caption|answer|body|html)\b[^<>]*>"
+    r"|&(?:amp|quot|lt|gt|nbsp|apos|\#\d+);",
+    re.IGNORECASE,
+)
+ESCAPES = re.compile(r"\\[ntr\"'](?![a-z]*\{)|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}")
+PRINTED_OBJECT = re.compile(r"""\s*\{\s*["'].*["']\s*:.*\}\s*|\s*b(?:'.*'|".*")\s*""", re.DOTALL)
+LEAD_IN = re.compile(
+    r"\s*(?:(?:in\s+)?(?:the|this)\s+(?:given\s+|provided\s+)?(?:image|picture|photo|photograph|video|scene|audio)\b"
+    r"|(?:this\s+is\s+)?an?\s+(?:image|picture|photo|photograph|video)\s+(?:of|showing|depicting)\b"
+    r"|(?:sure|certainly|here\s+is|here['’]s)\b|(?:image\s+)?(?:caption|description)\s*:)",
+    re.IGNORECASE,
+)
