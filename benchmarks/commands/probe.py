@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from ...datasets.reading.caption_files import read_candidates, read_references
+from ...datasets.reading.caption_files import describe_files, read_candidates, read_references
 from ...datasets.reading.caption_ids import match_image_ids
 from ...datasets.schema import CaptionSet
 from ..evaluation.prepared_datasets import provenance
@@ -50,7 +51,7 @@ def run(options: ProbeOptions) -> Results:
         InputError: on missing or malformed data, or captions of which no fault can be made.
     """
     clock = RunClock()
-    items, caption_sets, source = _load_captions(options)
+    items, caption_sets, source, file_notes = _load_captions(options)
     foil_sets = [caption_set for caption_set in caption_sets if caption_set.card.has_foils]
     published = [k for foil_set in foil_sets for k in foil_set.preferences["dimension"].unique()]
     kinds, faults = options.choose_faults(published)
@@ -74,6 +75,7 @@ def run(options: ProbeOptions) -> Results:
 
     tables = probe_tables(rows, metrics, source, options.statistics.level, kinds)
     tables[-1] = add_unavailable_rows(tables[-1], metrics, scorer.remarks, missing)
+    tables[0] = replace(tables[0], notes=[*file_notes, *tables[0].notes])
     tables.append(example_table(probes.pairs, noticed, metrics))
 
     unavailable: list[dict[str, Any]] = []
@@ -114,8 +116,10 @@ def _add_scores(pairs: pd.DataFrame, scores: Mapping[str, pd.Series]) -> pd.Data
     return pairs.assign(**columns)
 
 
-def _load_captions(options: ProbeOptions) -> tuple[pd.DataFrame, list[CaptionSet], str]:
-    """Return the original captions with their references, the dataset that they are of, and its name.
+def _load_captions(
+    options: ProbeOptions,
+) -> tuple[pd.DataFrame, list[CaptionSet], str, list[str]]:
+    """Return the original captions with their references, the dataset that they are of, its name, and lines on files.
 
     Raises:
         InputError: where a file or a dataset cannot be read.
@@ -129,20 +133,22 @@ def _load_captions(options: ProbeOptions) -> tuple[pd.DataFrame, list[CaptionSet
         if options.captions == "references":
             references_by_image = zip(items["image_id"], items["references"], strict=True)
             items = items_of_references(dict(references_by_image))
-        return items, [caption_set], caption_set.card.title
+        return items, [caption_set], caption_set.card.title, list(caption_set.card.remarks)
     references = read_references(
         options.references.path, options.references.content, options.columns
     )
     if options.candidates is None:
-        return items_of_references(references.texts), [], options.references.name
+        notes = describe_files([references])
+        return items_of_references(references.texts), [], options.references.name, notes
     candidates = read_candidates(
         options.candidates.path, options.candidates.content, options.columns
     )
-    systems, _ = match_image_ids({"": candidates}, {"": references})
+    systems, id_notes = match_image_ids({"": candidates}, {"": references})
     candidates = systems[""]
     images = select_images(systems, {"": references}, partial=True)[""]
     items = make_caption_items(candidates, references, images, None)
-    return items, [], options.candidates.name
+    notes = [*id_notes, *describe_files([references, candidates])]
+    return items, [], options.candidates.name, notes
 
 
 probe = make_function(

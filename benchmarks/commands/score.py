@@ -17,10 +17,10 @@ import pandas as pd
 
 from ...datasets.caption_texts import normalise_items
 from ...datasets.errors import InputError
-from ...datasets.reading.caption_checks import SuspectedFault, summarise
 from ...datasets.reading.caption_files import (
     CandidateFile,
     ReferenceFile,
+    describe_files,
     read_references,
     read_systems,
 )
@@ -159,7 +159,7 @@ def run(options: ScoreOptions) -> ScoreResults:
         make_difference_table(differences, options.statistics) if differences else None,
         _keep_captions(options, systems, scored),
     )
-    file_notes = [*id_notes, *_describe_files(systems, references)]
+    file_notes = [*id_notes, *describe_files([*references.values(), *systems.values()])]
     if options.stdout != "table":
         _log_remarks(scored, file_notes)
 
@@ -231,19 +231,6 @@ def _read_all_references(options: ScoreOptions) -> dict[str, ReferenceFile]:
         raise InputError(f"metric {options.metrics[0].spec} needs references; give references=FILE")
 
     return references
-
-
-def _describe_files(
-    systems: Mapping[str, CandidateFile],
-    references: Mapping[str, ReferenceFile],
-) -> list[str]:
-    """Return the lines below the table on how the files were read, and on what looks like a fault of them."""
-    notes: list[str] = []
-    findings: list[SuspectedFault] = []
-    for file in (*references.values(), *systems.values()):
-        notes += file.notes
-        findings += file.find_faults()
-    return [*dict.fromkeys(notes), *summarise(findings)]
 
 
 def _keep_captions(

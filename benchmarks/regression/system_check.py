@@ -14,6 +14,7 @@ from ...datasets.errors import InputError
 from ...datasets.reading.caption_files import (
     CandidateFile,
     ReferenceFile,
+    describe_files,
     read_references,
     read_systems,
 )
@@ -125,7 +126,7 @@ class SystemCheck:
         references = None
         if self.choices.references is not None:
             references = read_references(self.choices.references, columns=self.choices.columns)
-        items = self._make_items(systems, references)
+        items, file_notes = self._make_items(systems, references)
         image_ids = items[NEW]["image_id"].tolist()
 
         missing = find_unavailable(metrics, items[NEW])
@@ -163,7 +164,7 @@ class SystemCheck:
                 f"{self.choices.candidates}: no metric has a score of both; name other metrics"
             )
 
-        return self._outcome(changes, len(image_ids), moved)
+        return self._outcome(changes, len(image_ids), moved, file_notes)
 
     def _read_systems(self, baseline: SystemBaseline | None) -> dict[str, CandidateFile]:
         """Return the captions of both systems, the new one's first; without the old ones where these are to be replaced."""
@@ -249,15 +250,15 @@ class SystemCheck:
 
     def _make_items(
         self, systems: Mapping[str, CandidateFile], references: ReferenceFile | None
-    ) -> dict[str, pd.DataFrame]:
-        """Return the items of each system, of the same images in the same order.
+    ) -> tuple[dict[str, pd.DataFrame], list[str]]:
+        """Return the items of each system, of the same images in the same order, and lines on the files.
 
         Raises:
             InputError: where images lack captions or references.
         """
         reference_sets = {} if references is None else {"references": references}
         # One set of references at most, so that there is one selection of images.
-        matched, _ = match_image_ids(systems, reference_sets)
+        matched, id_notes = match_image_ids(systems, reference_sets)
         (image_ids,) = select_images(matched, reference_sets, self.choices.partial).values()
 
         items: dict[str, pd.DataFrame] = {}
@@ -265,7 +266,7 @@ class SystemCheck:
             frame = make_caption_items(captions, references, image_ids, self.choices.images)
             items[system] = normalise_items(frame, self.choices.normalise)
 
-        return items
+        return items, [*id_notes, *describe_files([*reference_sets.values(), *matched.values()])]
 
     def _read_baseline(self) -> SystemBaseline | None:
         """Read the baseline; return None where `against` is none, or one that `update` is to make.
@@ -379,7 +380,11 @@ class SystemCheck:
         return rows, lines
 
     def _outcome(
-        self, changes: Sequence[_Change], n_images: int, moved: Sequence[Difference]
+        self,
+        changes: Sequence[_Change],
+        n_images: int,
+        moved: Sequence[Difference],
+        file_notes: Sequence[str],
     ) -> CheckedSystem:
         candidates = self.choices.candidates
         against = self.choices.against
@@ -404,7 +409,7 @@ class SystemCheck:
                 f"images, {statistics.replicates:,} replicates); p is "
                 f"{correction[statistics.correction]}."
             )
-        notes = [note]
+        notes = [note, *file_notes]
         if not is_tested:
             notes.append(
                 f"A metric fails where its score, as computed (this table prints most ×100), falls by more than "

@@ -5,14 +5,20 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..caption_texts import replace_surrogates
 from ..errors import InputError
-from .caption_checks import PlacedText, SuspectedFault, check_captions, check_references
+from .caption_checks import (
+    PlacedText,
+    SuspectedFault,
+    check_captions,
+    check_references,
+    summarise,
+)
 from .caption_names import NameFinder, is_name, text_of
 from .caption_rows import CaptionRow, read_caption_rows
 from .cells import parse_references
@@ -376,6 +382,17 @@ class _ReferenceCollector:
             option="flagged=keep",
         )
         return [note]
+
+
+def describe_files(files: Iterable[CandidateFile | ReferenceFile]) -> list[str]:
+    """Return the lines below a table on how files were read, and on what looks like a fault of them."""
+    notes: list[str] = []
+    findings: list[SuspectedFault] = []
+    for file in files:
+        notes += file.notes
+        findings += file.find_faults()
+
+    return [*dict.fromkeys(notes), *summarise(findings)]
 
 
 def image_key(row: Any, where: str) -> str:

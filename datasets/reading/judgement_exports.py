@@ -7,28 +7,44 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InputError
+from .cells import parse_number
 from .flags import FLAGS, describe_void, find_flags
 from .table import Table
 
 #: What exports call the columns of judgements, by their usual names.
 _NAMES = {
     "image": ("image_id", "image_url", "img", "file_name", "filename"),
-    "caption_a": ("caption1", "caption_1", "response_a"),
-    "caption_b": ("caption2", "caption_2", "response_b"),
     "system_a": ("source1", "model_a"),
     "system_b": ("source2", "model_b"),
     "references": ("refs", "ref"),
     "value": ("rating", "score"),
-    "winner": ("preference", "choice"),
+    "winner": ("preference", "choice", "label", "verdict", "vote", "better", "selected"),
 }
+#: What files call the two captions of a pair.
+_PAIRS = (
+    ("caption1", "caption2"),
+    ("caption_1", "caption_2"),
+    ("caption_0", "caption_1"),
+    ("caption0", "caption1"),
+    ("caption_A", "caption_B"),
+    ("captionA", "captionB"),
+    ("response_a", "response_b"),
+    ("response_A", "response_B"),
+    ("response_1", "response_2"),
+    ("chosen", "rejected"),
+    ("preferred", "rejected"),
+)
 #: Columns that only an export of Label Studio or Mechanical Turk has, and what it calls the rater.
 _RATERS = {"annotation_id": "annotator", "HITId": "WorkerId"}
 _TRUE = ("true", "1", "yes", "on")
+#: The most columns that an error names.
+_MOST_SUGGESTED = 12
 #: What stands for a rating that was not given.
 _MISSING = ("", "na", "n/a", "nan", "none", "null", "<na>", "#n/a")
 
@@ -65,6 +81,28 @@ def read_export(table: Table) -> Table:
                 added["rater"] = table.column(name)
 
     return table.with_columns(added) if added else table
+
+
+def find_pair(table: Table, names: tuple[str, str]) -> tuple[str, str]:
+    """Return the columns of both captions: those that are named, or the first pair of usual names that is there."""
+    if names[0] in table or names[1] in table:
+        return names
+
+    return next((pair for pair in _PAIRS if pair[0] in table and pair[1] in table), names)
+
+
+def name_sides(names: tuple[str, str]) -> dict[str, str]:
+    """Return what 0 and 1 mean in a verdict on the columns `caption_0` and `caption_1`."""
+    return {"0": "a", "1": "b"} if names[0][-1:] == "0" and names[1][-1:] == "1" else {}
+
+
+def add_winner(table: Table, names: tuple[str, str], winner: str) -> tuple[Table, list[str]]:
+    """Return a table whose columns say which caption is better, with the column of winners, and a sentence on that."""
+    if names not in (("chosen", "rejected"), ("preferred", "rejected")) or winner in table:
+        return table, []
+
+    note = f"The caption in '{names[0]}' is taken for the better one of each pair."
+    return table.with_columns({winner: ["a"] * len(table)}), [note]
 
 
 def _skip_qualtrics_heads(table: Table) -> Table:
@@ -252,6 +290,19 @@ def find_rater_columns(table: Table, value: str) -> list[str]:
             table.column(part, "; see file.value=")
         names += found
     return list(dict.fromkeys(names))
+
+
+def suggest_rater_columns(table: Table) -> str:
+    """Return what to write where each rater has a column: the names of the columns that hold numbers alone, if several do."""
+    names: list[str] = []
+    for name in table.names:
+        cells = [cell for cell in table.column(name) if not is_missing(cell)]
+        if cells and all(math.isfinite(parse_number(cell)) for cell in cells):
+            names.append(name)
+    if not 2 <= len(names) <= _MOST_SUGGESTED:
+        return "where each rater has a column, name all: file.value=r1,r2 or file.value=rater_*"
+
+    return f"where each rater has a column, write file.value={','.join(names)}"
 
 
 def unfold_raters(table: Table, columns: Sequence[str]) -> tuple[Table, list[str]]:

@@ -18,7 +18,7 @@ import pandas as pd
 from ..errors import InputError, shorten
 from ..preferences import PREFERENCE_COLUMNS, STRENGTHS, derive_winners
 from ..schema import CaptionSet, Card
-from .cells import parse_references
+from .cells import parse_number, parse_references
 from .judgement_exports import is_missing
 from .table import JudgementColumns, Table, name_raters
 
@@ -178,12 +178,26 @@ def _count_answers(n_merged: int) -> str:
     return f"{n_merged:,} answers are a rater's second or later one to a pair; the mean of the rater's answers counts."
 
 
-#: Words for the better of two captions, in lower case, beside `a`, `b` and `tie`.
-_WINNERS = {
-    "a": ("1", "left", "first", "model_a", "system_a", "caption_a", "response_a", "caption1"),
-    "b": ("2", "right", "second", "model_b", "system_b", "caption_b", "response_b", "caption2"),
-    "tie": ("tie", "equal", "draw", "same", "both", "tie (bothbad)"),
+#: A side of a pair in a verdict, in lower case: `a`, `model_a`, `Caption 1`, `left`, `A is better`.
+_SIDE = re.compile(
+    r"(?:(?:caption|text|response|answer|option|candidate|model|system|assistant|output|image|choice|description)[\s_-]*)?"
+    r"(a|b|1|2|first|second|left|right)(?:\s+(?:caption|one))?(?:\s+(?:is\s+better|wins))?"
+)
+#: A comparison: `A>B`, `A>>B`, `1 < 2`, `A=B`.
+_COMPARISON = re.compile(r"(a|b|1|2)\s*(>+|<+|=+|~)\s*(a|b|1|2)")
+#: The most characters of a word that an error repeats.
+_SHOWN_WORD = 40
+#: Whom each name of a side means.
+_SIDES = {
+    **dict.fromkeys(("a", "1", "first", "left"), "a"),
+    **dict.fromkeys(("b", "2", "second", "right"), "b"),
 }
+#: Words for neither caption being better.
+_TIES = (
+    *("tie", "tied", "equal", "equally good", "draw", "same", "no difference", "no preference"),
+    *("both", "both good", "both bad", "bothbad", "both_bad", "tie (bothbad)", "tie (both bad)"),
+    "[[c]]",  # so judges are asked to write
+)
 #: Words of those who gave no verdict.
 _NO_VERDICT = ("skip", "skipped", "bad", "invalid", "unsure", "not sure", "cannot tell")
 
@@ -193,6 +207,7 @@ def read_winners(
     winner: str,
     systems: tuple[str | None, str | None],
     words: Mapping[str, str] | None,
+    sides: Mapping[str, str] | None = None,
 ) -> tuple[Table, list[str]]:
     """Return the rows with a verdict, their winners as `a`, `b` or `tie`, and a sentence on those without.
 
@@ -201,16 +216,17 @@ def read_winners(
         winner: the column of winners: `a`, `b`, `tie`, another word for one, or the name of the row's own system.
         systems: the columns of the captions' systems; None where there are none.
         words: what other words mean: `a`, `b`, `tie` or `none`.
+        sides: what the columns' own names of the two captions mean, such as 0 and 1 of `caption_0` and `caption_1`.
 
     Raises:
-        InputError: on a word that says nothing of this, or where no row has a verdict.
+        InputError: on words that say nothing of this, or where no row has a verdict.
     """
     if winner not in table:
         return table, []
 
-    meanings = {word: meaning for meaning, known in _WINNERS.items() for word in known}
-    meanings |= dict.fromkeys(_NO_VERDICT, "none")
-    given = {str(word).strip().lower(): str(meaning) for word, meaning in (words or {}).items()}
+    given = dict(sides or {}) | {
+        str(word).strip().lower(): str(meaning) for word, meaning in (words or {}).items()
+    }
     for word, meaning in given.items():
         if meaning not in (*STRENGTHS, "none"):
             raise InputError(f"file.winners: '{word}' is '{meaning}', not a, b, tie or none")
@@ -219,21 +235,20 @@ def read_winners(
     verdicts: list[str] = []
     kept: list[int] = []
     left_out: Counter[str] = Counter()
+    unread: dict[str, str] = {}
     for row, (where, cell) in enumerate(zip(table.places, table.column(winner), strict=True)):
         own = ["" if column is None else str(column[row]) for column in columns]
-        verdict = _find_winner(cell, own, given, meanings)
+        verdict = _find_winner(cell, own, given)
         if verdict == "none":
             left_out["empty" if is_missing(cell) else str(cell).strip()] += 1
         elif verdict in STRENGTHS:
             verdicts.append(verdict)
             kept.append(row)
         else:
-            known = ", ".join((*STRENGTHS, "skip"))
-            raise InputError(
-                f"{where}: {winner} is '{shorten(str(cell))}', not one of {known}, nor a system of the row; say what it "
-                f"means: 'file.winners={{{cell}: a}}' (a, b, tie or none)"
-            )
+            unread.setdefault(str(cell).strip(), where)
 
+    if unread:
+        raise _unread_winners(winner, unread)
     if not kept and len(table):
         raise InputError(f"{table.places[0]}: {winner} is empty or no verdict in each row")
     read = table.keep(kept).with_columns({winner: list(verdicts)})
@@ -246,23 +261,71 @@ def read_winners(
     return read, [f"{n_left_out:,} {is_or_are} left out ({counts})."]
 
 
-def _find_winner(
-    cell: Any, own: Sequence[str], given: Mapping[str, str], meanings: Mapping[str, str]
-) -> str:
+def _unread_winners(winner: str, unread: Mapping[str, str]) -> InputError:
+    """Return the error for words of no meaning, each with the place of its first row."""
+    word, where = next(iter(unread.items()))
+    numbers = [parse_number(text) for text in unread]
+    if any(number < 0 for number in numbers):
+        return InputError(
+            f"{where}: {winner} is '{shorten(word)}'; file.strength={winner} reads numbers, positive where a is better and "
+            "negative where b is"
+        )
+
+    if "0" in unread:
+        return InputError(
+            f"{where}: {winner} is '{shorten(word)}', and 0 is the first caption for some and a tie for others; say what each "
+            "number means: 'file.winners={0: a, 1: b}' or 'file.winners={0: tie, 1: a, 2: b}'"
+        )
+
+    shown = [text[:_SHOWN_WORD] for text in unread][:3]
+    meanings = ", ".join(f"{text}: {side}" for text, side in zip(shown, "aba", strict=False))
+    known = ", ".join((*STRENGTHS, "skip"))
+    return InputError(
+        f"{where}: {winner} is '{shorten(word)}', not one of {known}, nor a system of the row; say what it means, such as "
+        f"'file.winners={{{meanings}}}' (a, b, tie or none)"
+    )
+
+
+def _find_winner(cell: Any, own: Sequence[str], given: Mapping[str, str]) -> str:
     """Return `a`, `b`, `tie`, `none` for no verdict, or an empty text for a word of no meaning."""
     if is_missing(cell):
         return given.get("", "none")
 
-    text = str(cell).strip()
+    # A column of whole numbers with a gap in it is one of floats.
+    is_whole = isinstance(cell, float) and cell.is_integer()
+    text = str(int(cell)) if is_whole else str(cell).strip()
     if text.lower() in given:
         return given[text.lower()]
+    if "0" in given and text.isdecimal():
+        # Beside 0 the usual 1 may be the second.
+        return ""
     if text in STRENGTHS:
         return text
     if own[0] != own[1] and text in own:
         return "ab"[own.index(text)]
 
-    word = text.lower()
-    return word if word in STRENGTHS else meanings.get(word, "")
+    return _read_verdict(text.lower())
+
+
+def _read_verdict(word: str) -> str:
+    """Return what a word in lower case means; an empty text for nothing."""
+    if word in _TIES:
+        return "tie"
+    if word in _NO_VERDICT:
+        return "none"
+
+    bare = word.strip(" []()\"'.*")
+    if match := _SIDE.fullmatch(bare):
+        return _SIDES[match[1]]
+    if match := _COMPARISON.fullmatch(bare):
+        first, second = (_SIDES[match[1]], _SIDES[match[3]])
+        if first == second:
+            return ""
+        if match[2][0] in "=~":
+            return "tie"
+        return first if match[2][0] == ">" else second
+
+    return ""
 
 
 def read_strengths(table: Table, winner: str, strength: str | None) -> list[float]:

@@ -17,10 +17,14 @@ from ..errors import InputError, unknown
 from ..paths import expand_home
 from ..reading.caption_checks import PlacedText, check_captions, check_references, summarise
 from ..reading.judgement_exports import (
+    add_winner,
     drop_missing,
+    find_pair,
     find_rater_columns,
+    name_sides,
     read_export,
     select_rows,
+    suggest_rater_columns,
     unfold_raters,
 )
 from ..reading.judgement_options import JudgementOptions
@@ -58,7 +62,7 @@ CARD = Card(
 #: What is usual of votes: a metric is right where it prefers the caption that most of a pair's votes prefer.
 VOTES_PROTOCOL = {"ratings": "mean", "coefficients": ["accuracy"]}
 
-_LONG = "; one row a rating is expected; where each rater has a column, name all: file.value=r1,r2 or file.value=rater_*"
+_LONG = "; name the column with file.value=; one row a rating is expected; "
 
 
 @dataset(CARD, options=JudgementOptions)
@@ -90,6 +94,9 @@ def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
         "cluster": options.cluster,
     }
     columns = {name: _column_of(table, name, column) for name, column in named_columns.items()}
+    if options.cluster is None and "source1" in table and "in-400" in table:
+        # CapArena's clusters are levels of difficulty, and nothing that was sampled.
+        columns["cluster"] = None
     dimension_column = _column_of(table, "dimension", options.dimension)
     card = _make_card(table, options.name, columns)
 
@@ -103,9 +110,15 @@ def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
         )
         return read_votes(table, options.image).caption_set(card)
 
-    if options.caption_a in table or options.caption_b in table:
+    pair = find_pair(table, (options.caption_a, options.caption_b))
+    if pair[0] in table or pair[1] in table:
+        options = replace(options, caption_a=pair[0], caption_b=pair[1])
         systems = (columns["system_a"], columns["system_b"])
-        table, left_out = read_winners(table, options.winner, systems, options.winners)
+        table, chosen = add_winner(table, pair, options.winner)
+        table, left_out = read_winners(
+            table, options.winner, systems, options.winners, name_sides(pair)
+        )
+        left_out = [*chosen, *left_out]
         card = replace(card, remarks=(*remarks, *left_out))
         dimensions = _dimensions(table, dimension_column)
         pairs = _read_pairs(table, columns, dimensions, card, options)
@@ -116,7 +129,8 @@ def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
     card = replace(card, remarks=(*remarks, *without_rating))
     image_ids = table.filled(options.image, "; name the column with file.image=")
     captions = table.texts(options.caption, "; name the column with file.caption=")
-    values = table.floats(value, None, f"; name the column with file.value={_LONG}")
+    hint = "" if value in table else f"{_LONG}{suggest_rater_columns(table)}"
+    values = table.floats(value, None, hint)
 
     scale_by_dimension = _scales(table.path, dimensions, values, options)
     _check_scales(table, value, values, [scale_by_dimension[d] for d in dimensions])

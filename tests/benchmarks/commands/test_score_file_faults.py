@@ -255,3 +255,20 @@ def test_document_frequencies_in_a_pickle_are_called_that(captau, tmp_path: Path
     assert status == 2
     assert "df.p: it is a pickle, which could run code and is not read" in err
     assert "captau score references=FILE save_df=FILE makes a document-frequency file" in err
+
+
+def test_probe_and_check_count_the_same_faults(captau, tmp_path: Path) -> None:
+    marked = [
+        {"image_id": f"{row['image_id']}.jpg", "caption": f"{row['caption']} </s>"}
+        for row in RESULTS
+    ]
+    write(tmp_path / "new.json", marked)
+    write(tmp_path / "old.json", RESULTS)
+    write(tmp_path / "r.json", COCO)
+    files = ["candidates=new.json", "references=r.json", "metrics=bleu_1"]
+    for words in (["probe", "faults=half"], ["check", "against=old.json", "tolerance=1"]):
+        status, shown, _ = captau(words[0], *files, *words[1:])
+        assert status == 0
+        assert "The images of new.json and of the references match by the names of their" in shown
+        assert "6 of 6 captions hold a model's special tokens, such as" in shown
+        assert CLOSING in shown

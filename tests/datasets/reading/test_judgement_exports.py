@@ -171,7 +171,7 @@ def test_a_column_a_rater(value: str, tmp_path: Path) -> None:
     assert found.card.remarks == ("1 cell of a rater's column is empty, and no rating.",)
     with says("no column 'r3'; it has image, caption, r1, r2"):
         load_rows(tmp_path, rows, value="r1,r3")
-    with says("name all: file.value=r1,r2 or file.value=rater_*"):
+    with says("write file.value=r1,r2"):
         load_rows(tmp_path, rows)
 
 
@@ -220,13 +220,71 @@ def test_what_is_no_verdict_is_left_out_and_counted(tmp_path: Path) -> None:
 def test_other_words_are_given_a_meaning(tmp_path: Path) -> None:
     rows = pairs("good", "poor", "neither", "a")
     with says(
-        "winner is 'good', not one of a, b, tie, skip, nor a system of the row; say what it means: "
-        "'file.winners={good: a}' (a, b, tie or none)"
+        "winner is 'good', not one of a, b, tie, skip, nor a system of the row; say what it means, such as "
+        "'file.winners={good: a, poor: b, neither: a}' (a, b, tie or none)"
     ):
         load_rows(tmp_path, rows, "t.json")
     meanings = {"good": "a", "poor": "b", "neither": "none"}
     found = load_rows(tmp_path, rows, "t.json", winners=meanings)
     assert found.preferences["winner"].tolist() == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "tie"),
+    [
+        ("A>B", "B>A", "A=B"),
+        ("A >> B", "A<B", "A~B"),
+        ("[[A]]", "[[B]]", "[[C]]"),
+        ("Caption A", "Caption B", "both bad"),
+        ("response_1", "response_2", "no preference"),
+        ("A is better", "(b)", "bothbad"),
+        ("first caption", "second caption", "equally good"),
+        (1.0, 2.0, "tie (bothbad)"),
+    ],
+)
+def test_winners_in_the_words_of_others(a: object, b: object, tie: object, tmp_path: Path) -> None:
+    found = load_rows(tmp_path, pairs(a, b, tie), "t.json")
+    assert found.preferences["winner"].tolist() == ["a", "b", "tie"]
+
+
+def test_0_has_to_be_given_a_meaning_and_1_with_it(tmp_path: Path) -> None:
+    """Where 0 is the first caption, the usual 1 is the second."""
+    rows = pairs(0, 1, 0)
+    with says("winner is '0', and 0 is the first caption for some", "{0: a, 1: b}"):
+        load_rows(tmp_path, rows, "t.json")
+    with says("winner is '1', not one of a, b, tie"):
+        load_rows(tmp_path, rows, "t.json", winners={"0": "a"})
+    found = load_rows(tmp_path, rows, "t.json", winners={"0": "a", "1": "b"})
+    assert found.preferences["winner"].tolist() == ["a", "b", "a"]
+
+
+def test_winners_that_are_strengths_are_called_so(tmp_path: Path) -> None:
+    with says("winner is '-1'; file.strength=winner reads numbers, positive where a is better"):
+        load_rows(tmp_path, pairs(1, -1, 1), "t.json")
+
+
+def test_captions_that_are_counted_from_0_have_winners_of_their_numbers(tmp_path: Path) -> None:
+    rows = [
+        {"image": "x.jpg", "caption_0": "a dog", "caption_1": "a cat", "label": 0},
+        {"image": "x.jpg", "caption_0": "a fox", "caption_1": "an owl", "label": 1},
+    ]
+    assert load_rows(tmp_path, rows, "t.json").preferences["winner"].tolist() == ["a", "b"]
+
+
+def test_chosen_captions_are_better_than_rejected_ones(tmp_path: Path) -> None:
+    rows = [{"image": "x.jpg", "chosen": "a dog", "rejected": "a cat"}]
+    found = load_rows(tmp_path, rows, "t.json")
+    assert found.preferences["winner"].tolist() == ["a"]
+    assert found.card.remarks == (
+        "The caption in 'chosen' is taken for the better one of each pair.",
+    )
+
+
+def test_columns_of_numbers_are_what_raters_may_have_given(tmp_path: Path) -> None:
+    rows = [{"image": "x.jpg", "caption": "a dog", "ann": 1, "bob": 2}]
+    with says("where each rater has a column, write file.value=ann,bob"):
+        load_rows(tmp_path, rows, "t.json")
+    assert len(load_rows(tmp_path, rows, "t.json", value="ann,bob").ratings) == 2
 
 
 def test_a_system_is_not_taken_for_the_other_captions_letter(tmp_path: Path) -> None:
