@@ -194,8 +194,20 @@ _SIDES = {
 }
 #: Words for neither caption being better.
 _TIES = (
-    *("tie", "tied", "equal", "equally good", "draw", "same", "no difference", "no preference"),
-    *("both", "both good", "both bad", "bothbad", "both_bad", "tie (bothbad)", "tie (both bad)"),
+    "tie",
+    "tied",
+    "equal",
+    "equally good",
+    "draw",
+    "same",
+    "no difference",
+    "no preference",
+    "both",
+    "both good",
+    "both bad",
+    "bothbad",
+    "tie (bothbad)",
+    "tie (both bad)",
     "[[c]]",  # so judges are asked to write
 )
 #: Words of those who gave no verdict.
@@ -309,7 +321,7 @@ def _find_winner(cell: Any, own: Sequence[str], given: Mapping[str, str]) -> str
 
 def _read_verdict(word: str) -> str:
     """Return what a word in lower case means; an empty text for nothing."""
-    if word in _TIES:
+    if word.replace("_", " ") in _TIES:
         return "tie"
     if word in _NO_VERDICT:
         return "none"
@@ -318,7 +330,8 @@ def _read_verdict(word: str) -> str:
     if match := _SIDE.fullmatch(bare):
         return _SIDES[match[1]]
     if match := _COMPARISON.fullmatch(bare):
-        first, second = (_SIDES[match[1]], _SIDES[match[3]])
+        first = _SIDES[match[1]]
+        second = _SIDES[match[3]]
         if first == second:
             return ""
         if match[2][0] in "=~":
