@@ -45,6 +45,19 @@ def small(monkeypatch, tmp_path):
     spice_models._check_hashes.cache_clear()
 
 
+@pytest.fixture
+def serve_jars(monkeypatch):
+    """Return a function after which Maven Central has the small jar."""
+
+    def from_maven(jar, staging, advance, needed):
+        path = staging / jar.file
+        path.parent.mkdir()
+        path.write_text("hello\n")
+        return path
+
+    return lambda: monkeypatch.setattr(spice_models, "_fetch_from_maven", from_maven)
+
+
 # Companions
 
 
@@ -180,18 +193,12 @@ def test_the_option_downloads_without_a_question(captau, asked, tmp_path):
 # captau data …
 
 
-def test_the_models_are_fetched_by_name(captau, small, monkeypatch):
-    def from_maven(jar, staging, advance, needed):
-        path = staging / jar.file
-        path.parent.mkdir()
-        path.write_text("hello\n")
-        return path
-
+def test_the_models_are_fetched_by_name(captau, small, serve_jars):
     assert "captau data fetch dataset=spice_models downloads them" in captau("data", "list")[1]
     status, out, err = captau("data", "fetch", "dataset=spice_models", "data.offline=true")
     assert status == 2
     assert "not fetched: tool-1.0.jar (org.example:tool:1.0) from Maven Central" in err
-    monkeypatch.setattr(spice_models, "_fetch_from_maven", from_maven)
+    serve_jars()
     status, out, err = captau("data", "fetch", "dataset=[demo,spice_models]")
     assert (status, err) == (0, "")
     assert "licence: GPL-3.0-or-later" in out
@@ -219,14 +226,10 @@ def test_the_models_are_verified_by_name(captau, small):
     assert "1 right" in out
 
 
-def test_the_models_are_fetched_and_verified_in_another_folder(captau, small, monkeypatch):
-    def from_maven(jar, staging, advance, needed):
-        path = staging / jar.file
-        path.parent.mkdir()
-        path.write_text("hello\n")
-        return path
-
-    monkeypatch.setattr(spice_models, "_fetch_from_maven", from_maven)
+def test_the_models_are_fetched_and_verified_in_another_folder(
+    captau, small, serve_jars, monkeypatch
+):
+    serve_jars()
     status, _, err = captau("data", "fetch", "dataset=spice_models", "java.spice=carried")
     assert (status, err) == (0, "")
     assert Path("carried/tool-1.0.jar").read_text() == "hello\n"

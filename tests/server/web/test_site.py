@@ -13,7 +13,6 @@ from fastapi import Request, Response
 from captau.server.storage.database import (
     StoreError,
 )
-from captau.server.web import visitors
 from captau.server.web.errors import (
     RefusedError,
     SignInRequiredError,
@@ -205,11 +204,9 @@ def test_addresses_are_written_with_their_port_and_brackets():
     assert origin("::1", origin="https://x") == "https://x"
 
 
-def test_an_address_may_try_all_its_attempts_again_in_ten_minutes(monkeypatch):
-    now = [1000.0]
-    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: now[0]))
+def test_an_address_may_try_all_its_attempts_again_in_ten_minutes(limit_clock):
     limiter = make_site().sign_in_limiter
     assert [limiter.take("a") for _ in range(11)] == [True] * 10 + [False]
     for seconds, is_allowed in ((59.95, False), (0.1, True), (0.0, False)):
-        now[0] += seconds
+        limit_clock[0] += seconds
         assert limiter.take("a") == is_allowed

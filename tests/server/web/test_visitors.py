@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from fastapi import Request
 
@@ -26,26 +24,23 @@ def test_all_addresses_of_an_ipv6_network_count_as_one(address, limited):
     assert limited_address(address) == limited
 
 
-def test_a_bucket_holds_a_burst_and_fills_at_its_rate(monkeypatch):
+def test_a_bucket_holds_a_burst_and_fills_at_its_rate(limit_clock):
     """A burst of two, then one each four seconds; another client has a bucket of its own."""
-    now = [100.0]
-    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    limit_clock[0] = 100.0
     limiter = RateLimiter(2, 0.25)
     assert [limiter.take("ann") for _ in range(3)] == [True, True, False]
     assert limiter.take("bob")
     allowed = {}
-    for now[0] in (103.9, 104.1, 104.2, 200.0, 200.0, 200.0):
-        allowed.setdefault(now[0], []).append(limiter.take("ann"))
+    for limit_clock[0] in (103.9, 104.1, 104.2, 200.0, 200.0, 200.0):
+        allowed.setdefault(limit_clock[0], []).append(limiter.take("ann"))
     assert allowed == {103.9: [False], 104.1: [True], 104.2: [False], 200.0: [True, True, False]}
 
 
-def test_idle_clients_are_forgotten_where_there_are_too_many(monkeypatch):
+def test_idle_clients_are_forgotten_where_there_are_too_many(limit_clock, monkeypatch):
     """A bucket of 2 that fills at 0.25 a second is full, and not remembered, after 8 seconds."""
-    now = [0.0]
-    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(visitors, "_MAX_CLIENTS", 2)
     limiter = RateLimiter(2, 0.25)
-    for now[0], client in ((0, "ann"), (1, "bob"), (7, "cid"), (8.5, "dan")):
+    for limit_clock[0], client in ((0, "ann"), (1, "bob"), (7, "cid"), (8.5, "dan")):
         limiter.take(client)
     assert sorted(limiter._levels) == ["bob", "cid", "dan"]
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from types import SimpleNamespace
 
 import pytest
 
 from captau.server.challenge import tables
 from captau.server.challenge.leaderboard.board import Score, ScoreColumn
 from captau.server.challenge.site import format_half_width, format_score, format_time
-from captau.server.web import visitors
 from captau.server.web.site import PublicAddress
 from tests.server.challenge.visitors import (
     Visitor,
@@ -101,9 +99,7 @@ def test_a_machine_s_clock_that_is_set_anew_gives_no_second_day_and_ends_no_phas
     assert now <= times[0] <= times[1] < now + 600
 
 
-def test_of_several_challenges_the_highest_limits_hold(tmp_path, monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+def test_of_several_challenges_the_highest_limits_hold(tmp_path, limit_clock):
     limits = {"a": {"joins": 3, "logins": 4, "requests": 2}}
     limits["b"] = {"joins": 2, "logins": 6, "requests": 5}
     paths = [write_challenge(tmp_path, name, limits=limits[name]) for name in limits]
@@ -117,7 +113,7 @@ def test_of_several_challenges_the_highest_limits_hold(tmp_path, monkeypatch):
         (site.names, 60, 20, 2),  # as many a minute from all addresses
     ):
         allowed = [sum(limiter.take("somebody") for _ in range(100))]
-        clock[0] += seconds + 1e-6
+        limit_clock[0] += seconds + 1e-6
         allowed.append(sum(limiter.take("somebody") for _ in range(100)))
         assert allowed == [at_once, later]
         assert limiter.take("somebody else")

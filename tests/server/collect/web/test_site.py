@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import http.client
 import re
-from types import SimpleNamespace
 
 import pytest
 
 from captau.benchmarks.options.sites import CollectOptions
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.web.site import open_site
-from captau.server.web import visitors
 from tests.server.collect.conftest import make_site, write_study
 from tests.server.collect.visitors import finish_tutorial, load_rows, sign_in_admin
 
@@ -84,8 +82,7 @@ def test_large_bodies_are_refused(serve_small):
     assert connection.getresponse().status == 413
 
 
-def test_joining_and_signing_in_are_limited(serve_small, monkeypatch):
-    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: 0.0))
+def test_joining_and_signing_in_are_limited(serve_small, limit_clock):
     _, url = serve_small(limits={"joins": 2, "logins": 2, "requests": 2})
     join_study(url, "a")
     join_study(url, "b")
@@ -142,10 +139,8 @@ def test_a_site_works_below_a_path(serve_small):
     assert browser.raw("GET", "/study")[1]["location"] == "/study/"
 
 
-def test_the_limits_of_a_study_are_those_of_its_file(tmp_path, monkeypatch):
+def test_the_limits_of_a_study_are_those_of_its_file(tmp_path, limit_clock):
     """Joins a minute, requests a second and thrice as many at once, attempts to sign in in ten minutes."""
-    clock = [0.0]
-    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     site = make_site(tmp_path, "good_bad", limits={"joins": 3, "logins": 6, "requests": 5})
 
     def take(limiter):
@@ -157,7 +152,7 @@ def test_the_limits_of_a_study_are_those_of_its_file(tmp_path, monkeypatch):
         (site.sign_in_limiter, 6, 200, 2),
     ):
         taken = [take(limiter)]
-        clock[0] += seconds + 1e-6
+        limit_clock[0] += seconds + 1e-6
         assert [*taken, take(limiter)] == [at_once, later]
     site.store.database.close()
     # Simulated raters have none, and wait as long as they are told to.
