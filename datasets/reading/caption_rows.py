@@ -207,6 +207,12 @@ class _JsonReader:
         return cells
 
     def _read_entry(self, where: str, line: int, value: Any) -> CaptionRow:
+        if isinstance(value, list):
+            # pandas' orient="values" is one.
+            raise InputError(
+                f"{where}: a list, whose elements have no names; write objects with image_id and {self._content}, as pandas' "
+                "to_json(orient='records') does"
+            )
         if not isinstance(value, dict):
             if self._content == "caption":
                 raise InputError(f"{where}: an object is expected, not {type(value).__name__}")

@@ -29,6 +29,8 @@ from .file_kinds import TOKEN_LINE, find_kind
 from .json_files import read_text
 from .json_rows import read_json_rows
 
+#: The most characters of a table's names of columns in an error; where a file has no such line, they may be anything.
+_MOST_OF_NAMES = 200
 #: The bytes of a column that are read ahead; without a buffer Arrow reads the column of a row group whole.
 BUFFER_BYTES = 1 << 20
 
@@ -152,9 +154,10 @@ class Table:
             InputError: where there is no such column; `hint` ends the message.
         """
         if name not in self:
-            raise InputError(
-                f"{self.path}: no column '{name}'; it has {', '.join(self.names) or 'none'}{hint}"
-            )
+            names = ", ".join(self.names) or "none"
+            if len(names) > _MOST_OF_NAMES:
+                names = f"{names[:_MOST_OF_NAMES]}…"
+            raise InputError(f"{self.path}: no column '{name}'; it has {names}{hint}")
 
         return self._read(name)
 
@@ -172,6 +175,9 @@ class Table:
                 values[i] = empty
             elif isinstance(value, int) and not isinstance(value, bool):
                 values[i] = str(value)
+            elif isinstance(value, float) and value.is_integer():
+                # A column of whole numbers with a gap in it is one of floats.
+                values[i] = str(int(value))
             elif not isinstance(value, str):
                 raise InputError(f"{self.places[i]}: {name} is {shorten(repr(value))}, not a text")
 

@@ -168,6 +168,26 @@ def test_columns_name_what_is_not_known(tmp_path: Path) -> None:
     assert read_references(path, columns=columns).texts == expected
 
 
+@pytest.mark.parametrize("read", [read_candidates, read_references])
+def test_rows_without_names_say_what_to_write(read, tmp_path: Path) -> None:
+    path = write(tmp_path / "c.json", FRAME.to_json(orient="values"))
+    with says("entry 0: a list, whose elements have no names; write objects with image_id and"):
+        read(path)
+
+
+def test_ids_of_floats_in_parquet_are_whole_numbers(tmp_path: Path) -> None:
+    """Pandas makes floats of a column of numbers that had a gap once."""
+    path = tmp_path / "c.parquet"
+    FRAME.assign(image_id=FRAME["image_id"].astype(float)).to_parquet(path)
+    assert read_candidates(path).captions == {str(i): text for i, text in CAPTIONS.items()}
+
+
+def test_an_error_repeats_a_part_of_a_line_that_names_no_columns(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.csv", f"391895,{'a man ' * 100}\n")
+    with says("no column 'image_id'; it has 391895, a man", "…; image_id and caption are expected"):
+        read_candidates(path)
+
+
 def test_a_column_of_candidates_alone_is_none_of_the_references(tmp_path: Path) -> None:
     """Both files have `id`: an image's in the references, a line's in the candidates."""
     rows = [{"id": 1, "doc": {"image": 7}, "caption": "a dog"}]
