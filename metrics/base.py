@@ -414,6 +414,11 @@ class Metric(ABC):
         return self.spec
 
     @property
+    def is_published(self) -> bool:
+        """Whether its scores are not computed here, but are those that somebody published."""
+        return False
+
+    @property
     def programs(self) -> tuple[str, ...]:
         """Programs beside Python distributions (a Java) with their versions, for the signature."""
         return ()

@@ -14,7 +14,7 @@ import math
 import operator
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +27,7 @@ from ..datasets.errors import InputError, unknown
 from ..datasets.paths import expand_home
 from ..datasets.reading.cells import parse_number
 from ..datasets.reading.packed_files import without_packing
+from ..datasets.reading.source_files import identify_image
 from ..datasets.reading.table import Table, read_table
 from .base import Floats, Metric, UnavailableError
 from .registry import metric as parse_metric
@@ -172,21 +173,38 @@ class OutsideMetric(Metric):
 class ScoreFile(OutsideMetric):
     """Scores read from CSV, JSON lines or Parquet.
 
-    The file has `score` and either `item_id` or `image_id` and `caption`. If it also has `metric`
-    (as `scores.parquet` of a run does), only the rows of one metric count.
+    The file has `score` and either `item_id`, or `image_id` (or `image`) and `caption`, or the image and `system` where it
+    has no captions. Where captions of an image are equal and their scores are not, the system tells them apart. If it
+    also has `metric` (as `scores.parquet` of a run does), only the rows of one metric count.
 
     Args:
         path: the file, packed or not.
         name: the metric's name in results; by default the file's name without its ending.
         metric: the metric's name in the file's column `metric`; by default `name`, or the only one there.
+        image: the column of images; by default `image_id`, which has the dataset's own ids, else `image`. Of another column
+            names of files and COCO's numbers are compared as all datasets have them.
+        caption, system, score: the columns of captions, of systems and of scores; by default these names.
+        source: who published the scores, such as `BILLBOARD`: tables mark the metric, and say so below.
     """
 
     path: str
     name: str = ""  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
     metric: str | None = None
+    image: str | None = None
+    caption: str = "caption"
+    system: str = "system"
+    score_column: str = "score"
+    source: str | None = None
 
     needs: ClassVar[frozenset[str]] = frozenset()
     file_fields: ClassVar[tuple[str, ...]] = ("path",)
+    later_fields: ClassVar[tuple[str, ...]] = (
+        "image",
+        "caption",
+        "system",
+        "score_column",
+        "source",
+    )
 
     @property
     def default_name(self) -> str:
@@ -195,6 +213,14 @@ class ScoreFile(OutsideMetric):
     @property
     def label(self) -> str:
         return f"metric file(path={self.path})"
+
+    @property
+    def label_spec(self) -> str:
+        return f"{self.name} (published)" if self.is_published else self.name
+
+    @property
+    def is_published(self) -> bool:
+        return self.source is not None
 
     def check_dataset(self, rows: Rows) -> None:
         keys, scores = self._read_scores(rows)
@@ -212,31 +238,74 @@ class ScoreFile(OutsideMetric):
                 self.spec,
                 f"{n_others:,} of {len(scores):,} scores in {self.path} are of no item that is scored here",
             )
+        if self.source:
+            rows.add_remark(self.spec, f"scores as {self.source} published them, not computed here")
         return np.array(values)
 
     def _read_scores(self, rows: Rows) -> tuple[list[Key], dict[Key, float]]:
         """Return the key of each row, and the file's scores by key."""
         table = self._read()
-        key_columns = ["item_id"] if "item_id" in table else ["image_id", "caption"]
-        missing = [column for column in (*key_columns, "score") if column not in table]
-        if missing:
+        if self.score_column not in table:
             raise InputError(
-                f"{self.path}: no column {missing[0]}; a score file has score and either item_id "
-                f"or image_id and caption"
+                f"{self.path}: no column {self.score_column}, which has the scores; name it with score_column=…"
             )
+        columns = self._find_key_columns(table)
+        scores = table.column(self.score_column)
+        entries = list(self._entries(table, self._file_keys(table, columns), scores))
+        # Equal captions of two systems may have scores of their own.
+        if "caption" in columns and self.system in table and _has_contradiction(entries):
+            columns = {**columns, "system": self.system}
+            entries = list(self._entries(table, self._file_keys(table, columns), scores))
 
-        keys = row_keys(rows, key_columns, self.path)
-        return keys, index_by_key(self._entries(table, key_columns), "score", operator.eq)
+        keys = row_keys(rows, list(columns), self.path)
+        if columns.get("image_id", "image_id") != "image_id":
+            keys = [(identify_image(key[0]), *key[1:]) for key in keys]
+        return keys, index_by_key(entries, "score", operator.eq)
 
-    def _entries(self, table: Table, key_columns: list[str]) -> Iterator[tuple[str, Key, float]]:
+    def _find_key_columns(self, table: Table) -> dict[str, str]:
+        """Return the columns that identify an item, by those of the items to score.
+
+        Raises:
+            InputError: where the file has too few of them.
+        """
+        if "item_id" in table and self.image is None:
+            return {"item_id": "item_id"}
+
+        image = self.image or table.first_of("image_id", "image")
+        other = "caption" if self.caption in table else "system"
+        other_column = self.caption if other == "caption" else self.system
+        for column in (
+            image or "image_id",
+            other_column if other_column in table else self.caption,
+        ):
+            if column not in table:
+                raise InputError(
+                    f"{self.path}: no column {column}; a score file has score and either item_id, or image_id (or image) "
+                    "and caption (or system)"
+                )
+
+        return {"image_id": str(image), other: other_column}
+
+    def _file_keys(self, table: Table, columns: Mapping[str, str]) -> list[Key]:
+        """Return the key of each row of the file; images as datasets name them, unless they are a dataset's own ids."""
+        cells: list[list[str]] = []
+        for name, column in columns.items():
+            texts = list(map(str, table.column(column)))
+            if name == "image_id" and column != "image_id":
+                texts = list(map(identify_image, texts))
+            cells.append(texts)
+
+        return list(zip(*cells, strict=True))
+
+    def _entries(
+        self, table: Table, keys: Sequence[Key], scores: Sequence[Any]
+    ) -> Iterator[tuple[str, Key, float]]:
         """Yield place, key and score of each row of this metric."""
-        keys = zip(*(table.column(column) for column in key_columns), strict=True)
-        columns = (table.places, self._is_of_metric(table), keys, table.column("score"))
-        for location, is_of_metric, cells, score in zip(*columns, strict=True):
+        columns = (table.places, self._is_of_metric(table), keys, scores)
+        for location, is_of_metric, key, score in zip(*columns, strict=True):
             if not is_of_metric:
                 continue
 
-            key = tuple(map(str, cells))
             number = parse_number(score)
             if not math.isfinite(number):
                 raise InputError(f"{location}: the score of {' '.join(key)} is not a number")
@@ -261,6 +330,12 @@ class ScoreFile(OutsideMetric):
 
     def _read(self) -> Table:
         return read_table(self.find_file(self.path))
+
+
+def _has_contradiction(entries: Iterable[tuple[str, Key, float]]) -> bool:
+    """Tell whether a key has two scores that differ."""
+    scores: dict[Key, float] = {}
+    return any(scores.setdefault(key, score) != score for _, key, score in entries)
 
 
 #: The parameters of a function that is called for each caption, in their order where they have other names.

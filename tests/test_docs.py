@@ -97,6 +97,8 @@ ELSEWHERE = {
     "captau bench dataset=sugarcrepe": "reads a dataset that is not among the small files",
     "captau probe dataset=sugarcrepe": "the same; tests/benchmarks/commands/test_probe.py makes one",
     "captau probe dataset=valse": "the same",
+    "captau bench dataset=thumb metrics=text,scores.csv": "wants a score of every caption",
+    "captau bench dataset=thumb protocol.systems=Up-Down,": "wants BILLBOARD's files",
     "captau sensitivity dataset=nebula": "reads a dataset that is not among the small files",
     "captau score candidates=shards engine=ray": "starts a Ray; tests/benchmarks/large/test_ray.py has one",
     "captau bench -m hydra/launcher=": "starts processes; tests/benchmarks/cli/test_hydra.py runs launchers",

@@ -79,8 +79,9 @@ def changes_of(protocol: Any) -> dict[str, Any]:
     return changes
 
 
-#: In the order in which tables group metrics; `given` are score files and functions of one's own.
-METRIC_KINDS = ("reference-based", "reference-free", "learned", "given")
+#: In the order in which tables group metrics; `given` are score files and functions of one's own, `released` files of scores
+#: that somebody published.
+METRIC_KINDS = ("reference-based", "reference-free", "learned", "given", "released")
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def metric_style(instance: Metric) -> MetricStyle:
     preset = instance.parameters.get("preset")
     cites = table.get("cites_by_preset", {}).get(preset, table.get("cites", ()))
     brackets = instance.label_spec.removeprefix(instance.name)
-    kind = table.get("kind")
+    kind = "released" if instance.is_published else table.get("kind")
     # Not asked of a function before that: what it needs is known when its code is loaded.
     if kind is None:
         kind = "reference-based" if "references" in instance.needs else "reference-free"

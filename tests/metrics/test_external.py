@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import captau
+from captau.benchmarks.scoring import catalog
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.statistics.rating_table import CEILINGS
 from captau.datasets.errors import InputError
@@ -535,3 +536,89 @@ def test_items_without_the_key_of_the_score_file(tmp_path):
 def test_external_scores_are_not_kept_for_a_later_run():
     assert not ScoreFile.is_cacheable
     assert not PythonFunction.is_cacheable
+
+
+# Scores that somebody published
+
+
+def published_rows() -> Rows:
+    """Two systems' captions of two images; those of image 7 are equal."""
+    table = [
+        ("COCO_val2014_000000000007.jpg", "A dog.", "one"),
+        ("7", "A dog.", "two"),
+        ("42", "A cat.", "one"),
+        ("42", "Cats.", "two"),
+    ]
+    rows = [
+        {"item_id": str(n), "image_id": image, "caption": caption, "system": system}
+        for n, (image, caption, system) in enumerate(table)
+    ]
+    return Rows(pd.DataFrame(rows).assign(references=[()] * len(rows), image=None, weight=1))
+
+
+PUBLISHED_FILES = {
+    # The captions of image 7 are equal, and so are their scores.
+    "captions": "image,caption,system,score\n000000000007.jpg,A dog.,one,1\n7,A dog.,two,1\n42,A cat.,one,3\n42,Cats.,two,4\n",
+    # They have scores of their own, which the system tells apart.
+    "systems besides": "image,caption,system,score\n7,A dog.,one,1\n7,A dog.,two,2\n42,A cat.,one,3\n42,Cats.,two,4\n",
+    "systems alone": "image,system,score\n7,one,1\n7,two,2\n42,one,3\n42,two,4\n",
+}
+
+
+@pytest.mark.parametrize("form", PUBLISHED_FILES)
+def test_a_table_of_images_captions_systems_and_scores(form, tmp_path):
+    (tmp_path / "scores.csv").write_text(PUBLISHED_FILES[form])
+    scores = ScoreFile(str(tmp_path / "scores.csv")).score(published_rows())
+    assert scores.tolist() == [1, 1 if form == "captions" else 2, 3, 4]
+
+
+def test_columns_of_other_names_and_the_mark_of_published_scores(tmp_path):
+    """In the form of BILLBOARD's files: a system, COCO's number, a metric and a score."""
+    lines = ["SYS,seg_id,set_id,metric,value"]
+    lines += [f"{s},{i},5,CLIPS,{v}" for s, i, v in (("one", 7, 1), ("two", 7, 2), ("one", 42, 3))]
+    lines += ["two,42,5,CLIPS,4", "two,42,5,SPICE,9"]
+    path = tmp_path / "billboard.csv"
+    path.write_text("\n".join(lines))
+    names = "image=seg_id,system=SYS,score_column=value,source=BILLBOARD"
+    published = metric(f"file(path={path},metric=CLIPS,name=CLIPScore,{names})")
+    rows = published_rows()
+    assert published.score(rows).tolist() == [1, 2, 3, 4]
+    remark = "scores as BILLBOARD published them, not computed here"
+    assert rows.remarks[published.spec] == [remark]
+    assert published.spec == "CLIPScore"
+    style = catalog.metric_style(published)
+    assert (style.label, style.kind) == ("CLIPScore (published)", "released")
+    assert catalog.metric_style(metric(f"file(path={path})")).kind == "given"
+    wrong = metric(f"file(path={path},metric=CLIPS,image=seg_id,system=SYS)")
+    with says("no column score, which has the scores; name it with score_column=…"):
+        wrong.score(rows)
+    with says(
+        "no column caption; a score file has score and either item_id, or image_id (or image)"
+    ):
+        metric(f"file(path={path},metric=CLIPS,image=seg_id,score_column=value)").score(rows)
+
+
+def test_published_scores_of_thumb(data_root, tmp_path):
+    """CLIPScore's r without Human as Kasai et al. 2022 print it: precision .18, recall .27, total .32."""
+    parts = sorted((data_root / "billboard_thumb").glob("*CLIPS.csv"))
+    tables = pd.concat([pd.read_csv(part) for part in parts])
+    tables.to_csv(tmp_path / "billboard.csv", index=False)
+    clipscore = ScoreFile(
+        str(tmp_path / "billboard.csv"),
+        name="CLIPScore",
+        metric="CLIPS",
+        image="seg_id",
+        system="SYS",
+        source="BILLBOARD",
+    )
+    systems = ["Up-Down", "Unified-VLP", "VinVL-base", "VinVL-large"]
+    result = captau.bench(
+        "thumb",
+        clipscore,
+        protocol={"systems": systems},
+        data_root=data_root,
+        statistics={"interval": "none"},
+    )
+    rows = result.correlations.query("metric == 'CLIPScore' and coefficient == 'pearson'")
+    values = rows.set_index("dimension")["value"].round(2)
+    assert values.to_dict() == {"precision": 0.18, "recall": 0.27, "total": 0.32}

@@ -16,6 +16,7 @@ GROUPS = (*METRIC_KINDS, "published", "floors", "ceilings")
 
 _HEADINGS = {
     "given": "your metrics",
+    "released": "scores that their authors published",
     "ceilings": "people",
     "published": "published alone",
 }

@@ -131,7 +131,8 @@ def test_styles():
     # A class of one's own is no metric of captau's, whatever it calls itself.
     assert metric_style(Own()) == MetricStyle("cider", 1000, 1, 3, "", "given", False, "")
     with says(
-        "unknown kind of metric m 'own'", "known: given, learned, reference-based, reference-free"
+        "unknown kind of metric m 'own'",
+        "known: given, learned, reference-based, reference-free, released",
     ):
         MetricStyle("m", 1, 1, 1, "", "own", True, "")
 
