@@ -51,6 +51,8 @@ the highest first. Papers print no intervals; on Flickr8k-Expert a difference of
 - **†**: the value was read from CaptionEvalKit 0.1.3 and not from the paper.
 - Numbers under different protocols, or for different revisions of a dataset, are in separate tables; do not compare them
   ([why papers disagree](why_papers_disagree.md)). If papers disagree under one protocol, the table has both numbers.
+- Of Crisscrossed Captions, SugarCrepe and VALSE there are no numbers of a paper here; captau's own are
+  in [several datasets](several_datasets.md#crisscrossed-captions) and [probes](probes.md#faults-that-others-made).
 """
 
 
