@@ -2,6 +2,7 @@
 
 Every command in README.md, CONTRIBUTING.md, docs/*.md and the commands' help is run, in the order of its page,
 in a scratch folder and a terminal of 80 columns, on small files of our own making in the authors' formats. A new page is found by itself.
+Tables of texts are drawn for terminals of 60 and 120 columns as well.
 `SMALLER` says which options make a command cheap enough for a test, `ELSEWHERE` which commands need what a
 test has not: these are composed (`--cfg job`) and no more.
 """
@@ -29,6 +30,7 @@ import numpy as np
 import pytest
 import yaml
 from rich.cells import cell_len
+from rich.console import Console
 
 import captau
 from captau.benchmarks.cli.main import main
@@ -512,7 +514,34 @@ class Scratch:
         ):
             main(words)
         check_shown(words, lines, drawn)
+        for table in drawn:
+            if not table.numeric:
+                check_texts(table, WIDTH, lines)
+                for width in OTHER_WIDTHS:
+                    check_texts(table, width, drawn_at(table, width))
         return int(ended.value.code or 0)
+
+
+#: Widths of terminals in which tables of texts are drawn as well.
+OTHER_WIDTHS = (60, 120)
+
+
+def drawn_at(table: ResultTable, width: int) -> list[str]:
+    """Return the lines of a table as a terminal of a width shows them."""
+    file = io.StringIO()
+    Console(width=width, file=file).print(rich_of(table, width))
+    return file.getvalue().splitlines()
+
+
+def check_texts(table: ResultTable, width: int, lines: list[str]) -> None:
+    """Check that each word of a table of texts stands whole in a line, and that none goes beyond the terminal."""
+    lines = [re.sub("[│┃]", " ", line) for line in lines]
+    shown = {word for line in lines for word in line.split()}
+    words = {word for row in table.rows for cell in row.cells for word in str(cell).split()}
+    indent = 2
+    cut = {word for word in words if cell_len(word) <= width - indent} - shown
+    assert not cut, f"cut at {width} columns: {cut}"
+    assert all(cell_len(line.rstrip()) <= width for line in lines if line[:1] in "┏┃┡│└")
 
 
 #: Words of commands that print what is to be copied, whose lines are not broken.

@@ -360,12 +360,25 @@ def make_difference_table(
     Args:
         metrics: all that were compared; a difference of more than three that are all says how many.
         columns: the headings of the numbers before and now.
+
+    A cause that several rows share stands below the table, and once.
     """
 
     def name_metrics(difference: Difference) -> str:
         if len(difference.metrics) == len(metrics) > 3:
             return f"all {len(metrics)}"
         return ", ".join(difference.metrics)
+
+    # Data, options and versions are causes themselves; what one run lacks has not moved.
+    causes: list[str] = []
+    has_other_remarks = False
+    for difference in differences:
+        if difference.part not in ("scores", "correlations"):
+            has_other_remarks = has_other_remarks or bool(difference.cause)
+        elif difference.cause or not difference.is_in_one:
+            causes.append(difference.cause)
+    is_shared = len(causes) > 1 and len(set(causes)) == 1 and not has_other_remarks
+    is_shared = is_shared and bool(causes[0])
 
     rows: list[Row] = []
     for difference in differences:
@@ -375,11 +388,18 @@ def make_difference_table(
             difference.before,
             difference.now,
             difference.change,
-            difference.cause,
         ]
+        if not is_shared:
+            cells.append(difference.cause)
         rows.append(Row(difference.part, cells))
-    headings = ["metric", "what", *columns, "by", "likely cause"]
-    return ResultTable(title, "part", headings, rows, numeric=False)
+
+    headings = ["metric", "what", *columns, "by"]
+    notes: list[str] = []
+    if is_shared:
+        notes.append(f"Likely cause of what moved: {causes[0]}.")
+    else:
+        headings.append("likely cause")
+    return ResultTable(title, "part", headings, rows, notes=notes, numeric=False)
 
 
 def _distance(old: float, new: float) -> float:

@@ -118,6 +118,10 @@ class TableNote(str):
         return note
 
 
+#: The subject of notes that explain intervals, which go where intervals do.
+INTERVALS = "intervals"
+
+
 @dataclass(frozen=True)
 class ResultTable:
     """A table as it is printed.

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .tables import AnyCell, Cell, ResultTable, Row, is_empty_column, split_head
+from .tables import (
+    INTERVALS,
+    AnyCell,
+    Cell,
+    ResultTable,
+    Row,
+    TableNote,
+    is_empty_column,
+    split_head,
+)
 
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.table import Table as RichTable
 
 #: How many cells of a narrow terminal are left to the labels.
 LABEL_ROOM = 12
-#: The same where a label has a longer word: as many as it has, up to these.
+#: The same where a label of a table of numbers has a longer word: as many as it has, up to these.
 LONGEST_WORD = 24
 #: Letters and digits as they stand above the line in a terminal; there is no such q.
 _RAISED = str.maketrans(
@@ -25,7 +35,8 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
     """Return the table for the terminal, with the verdict and the notes below it in the terminal's width.
 
     Ranks and footnotes stand above the line, intervals in brackets. Where it is narrow, heads are short, labels and
-    heads fold, lines between columns go, and numbers stay whole.
+    heads fold, lines between columns go, then intervals and columns, and numbers stay whole. A table of texts whose
+    words do not fit is listed, a line a cell, so that no word is cut.
     Cells are `Text`, because rich takes brackets within a str for markup.
 
     Args:
@@ -33,15 +44,38 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
         width: of the terminal, in cells; spare columns, and the notes that explain them, go where the others' numbers
             and words do not fit into it.
     """
-    from rich import box
     from rich.console import Group
+    from rich.text import Text
+
+    table = table.with_marks()
+    is_framed = True
+    is_listed = False
+    if width is None:
+        table = _with_tails(table)
+    else:
+        whole_table = _with_tails(_without_wide_intervals(table, width))
+        table, is_framed = _fit_columns(whole_table, width)
+        if not table.numeric and not _fits(table, width):
+            table = whole_table
+            is_listed = True
+
+    parts: list[Any] = [Text(table.title, style="italic")]
+    if is_listed:
+        parts += _list_cells(table)
+    else:
+        parts.append(_draw_columns(table, width, is_framed=is_framed))
+    if table.verdict:
+        parts.append(Text(table.verdict, style="bold"))
+    parts += [Text(note) for note in table.notes]
+    return Group(*parts)
+
+
+def _draw_columns(table: ResultTable, width: int | None, *, is_framed: bool) -> RichTable:
+    """Return the rows and columns of a table that fits."""
+    from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = _with_tails(table.with_marks())
-    is_framed = True
-    if width is not None:
-        table, is_framed = _fit_columns(table, width)
     widths = _choose_widths(table, width, is_framed=is_framed)
 
     rich_table = RichTable()
@@ -64,12 +98,52 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
         style = "" if row.cells else "italic"
         cells = [Text(str(cell)) for cell in row.cells]
         rich_table.add_row(Text(label, style=style), *cells)
+    return rich_table
 
-    parts = [Text(table.title, style="italic"), rich_table]
-    if table.verdict:
-        parts.append(Text(table.verdict, style="bold"))
-    parts += [Text(note) for note in table.notes]
-    return Group(*parts)
+
+def _list_cells(table: ResultTable) -> list[Any]:
+    """Return the rows of a table of texts below one another: the label, and each cell behind its head."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    lines: list[Any] = []
+    for row in table.rows:
+        if len(table.heads) == 1 and row.cells:
+            lines.append(Text.assemble((row.label, "bold"), f": {row.cells[0]}"))
+            continue
+
+        lines.append(Text(row.label, style="bold" if row.cells else "italic"))
+        for head, cell in zip(table.heads if row.cells else (), row.cells, strict=True):
+            if str(cell):
+                lines.append(Padding(Text(f"{head}: {cell}"), (0, 0, 0, 2)))
+    return lines
+
+
+def _without_wide_intervals(table: ResultTable, width: int) -> ResultTable:
+    """Return the table without intervals, with a note, where not all columns fit a terminal beside them."""
+    if not any(_tail_of(cell, table.intervals) for row in table.rows for cell in row.cells):
+        return table
+    if _fits(_with_short_heads(_with_tails(table)), width, is_framed=False):
+        return table
+
+    bare = replace(table, intervals="none")
+    if _with_tails(bare).rows == _with_tails(table).rows:
+        return table
+    notes: list[str] = []
+    for note in table.notes:
+        if not (isinstance(note, TableNote) and note.subjects == (INTERVALS,)):
+            notes.append(note)
+    return replace(bare, notes=notes).with_note(_too_narrow(INTERVALS, table))
+
+
+def _too_narrow(missing: str, table: ResultTable) -> str:
+    """Return the note on what a terminal has no room for, and where it is."""
+    remedy = ""
+    if table.file.startswith("style="):
+        remedy = f", or add {table.file}, which prints all"
+    elif table.file:
+        remedy = f", or see {table.file}"
+    return f"The terminal is too narrow for {missing}: widen it{remedy}."
 
 
 def _with_tails(table: ResultTable) -> ResultTable:
@@ -147,11 +221,9 @@ def _choose_widths(table: ResultTable, width: int | None, *, is_framed: bool) ->
         is_folded = True
         if _fits(table, width):
             least_widths = words
-            # What is left beside the words goes to the columns from the left, as far as they need it.
+            whole_cells = [max(pair) for pair in zip(numbers, whole_heads, strict=True)]
             room = width - _least_width(table, words, is_framed=is_framed)
-            for word, number, head in zip(words, numbers, whole_heads, strict=True):
-                fixed_widths.append(word + min(room, max(number, head) - word))
-                room -= fixed_widths[-1] - word
+            fixed_widths = _share_room(words, whole_cells, room)
 
     if fixed_widths:
         per_column, edges = _frame_widths(is_framed)
@@ -164,6 +236,17 @@ def _choose_widths(table: ResultTable, width: int | None, *, is_framed: bool) ->
         label_room=label_room,
         is_folded=is_folded,
     )
+
+
+def _share_room(least: Sequence[int], whole: Sequence[int], room: int) -> list[int]:
+    """Return widths between the least and the whole ones: each cell of room goes to the column with the most lines."""
+    widths = list(least)
+    for _ in range(room):
+        lines = [cells / max(width, 1) for cells, width in zip(whole, widths, strict=True)]
+        if not lines or max(lines) <= 1:
+            break
+        widths[lines.index(max(lines))] += 1
+    return widths
 
 
 def _fit_columns(table: ResultTable, width: int) -> tuple[ResultTable, bool]:
@@ -199,8 +282,13 @@ def _fit_columns(table: ResultTable, width: int) -> tuple[ResultTable, bool]:
     if not missing_heads:
         return fitted, is_framed
 
-    remedy = f", or see {table.file}" if table.file else ""
-    note = f"The terminal is too narrow for {missing_heads}: widen it{remedy}."
+    note = _too_narrow(missing_heads, table)
+    # One note says it of intervals and columns.
+    before = _too_narrow(INTERVALS, table)
+    if before in fitted.notes:
+        notes = [other for other in fitted.notes if other != before]
+        fitted = replace(fitted, notes=notes)
+        note = _too_narrow(f"{INTERVALS} and {missing_heads}", table)
     return fitted.with_note(note), is_framed
 
 
@@ -241,7 +329,9 @@ def _label_room(table: ResultTable) -> int:
     for label in labels:
         longest_word = max([longest_word, *map(_width, split_head(label))])
     longest_label = max(map(_width, labels))
-    return min(longest_label, max(LABEL_ROOM, min(longest_word, LONGEST_WORD)))
+    if table.numeric:
+        longest_word = min(longest_word, LONGEST_WORD)
+    return min(longest_label, max(LABEL_ROOM, longest_word))
 
 
 def _widest_cells(table: ResultTable) -> list[int]:
@@ -261,7 +351,7 @@ def _widest_words(table: ResultTable) -> list[int]:
         for row in table.rows:
             for index, cell in enumerate(row.cells):
                 widest_word = max(map(_width, str(cell).split()), default=0)
-                least_widths[index] = max(least_widths[index], min(widest_word, LONGEST_WORD))
+                least_widths[index] = max(least_widths[index], widest_word)
 
     return [
         max([cell, *map(_width, split_head(head))])

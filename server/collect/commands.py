@@ -75,6 +75,7 @@ def export(options: ExportOptions) -> None:
 
 def stability(options: StabilityOptions) -> None:
     """Compare a study with its re-run."""
+    from ...benchmarks.cli.terminal import show_tables
     from ...benchmarks.runs.output_folder import OutputFolder
     from .rerun_stability import compare_runs
 
@@ -82,15 +83,17 @@ def stability(options: StabilityOptions) -> None:
         comparison = compare_runs(options.runs, options.least)
         folder.write(comparison.files())
 
-    print(comparison.to_markdown())
+    show_tables(comparison.tables)
     print(f"\nwritten to {folder.path}")
 
 
 def simulate(options: SimulateOptions) -> None:
     """Play raters of known skill through a study's own web site."""
+    from ...benchmarks.cli.terminal import show_tables, show_text
     from .simulation import run_simulation
 
     report = run_simulation(options)
-    print(report.text)
+    show_tables(report.tables)
+    show_text(report.text)
     if report.fault:
         raise InputError(report.fault)

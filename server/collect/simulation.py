@@ -250,8 +250,9 @@ DEFAULT_PLAYERS = {"honest": 12, "careless": 4, "random": 4, "constant": 4, "maj
 
 @dataclass(frozen=True)
 class SimulationReport:
-    """The text of a simulation for the terminal, and the fault of players that were stopped, if any."""
+    """The tables of a simulation, the lines below them, and the fault of players that were stopped, if any."""
 
+    tables: Sequence[ResultTable]
     text: str
     fault: str
 
@@ -320,7 +321,7 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
 
         results = Results({}, run, tables=tables)
         folder.write(results.files())
-    lines = [results.to_markdown(), f"\nwritten to {folder.path}"]
+    lines = [f"\nwritten to {folder.path}"]
 
     if options.database:
         lines.append(f"the answers are in {options.database}")
@@ -330,7 +331,7 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
     if faults:
         summary = f"{len(faults)} of {len(records)} players were stopped: {faults[0]}"
 
-    return SimulationReport("\n".join(lines), summary)
+    return SimulationReport(tables, "\n".join(lines), summary)
 
 
 def list_players(counts: Any) -> list[str]:

@@ -31,7 +31,16 @@ from ...evaluation.wording import (
     synthetic_note,
 )
 from ...runs.finished_run import FinishedRun
-from ...runs.tables import MISSING, AnyCell, Cell, ResultTable, Row, coefficient_cell
+from ...runs.tables import (
+    INTERVALS,
+    MISSING,
+    AnyCell,
+    Cell,
+    ResultTable,
+    Row,
+    TableNote,
+    coefficient_cell,
+)
 from ...scoring.catalog import METRIC_KINDS
 from ...scoring.corpus_scores import PLAIN_PROTOCOL
 from ...scoring.protocol import Protocol
@@ -407,7 +416,7 @@ def _notes(
         }
         meaning = meanings[choices.intervals or "subscript"]
         phrases = describe_statistics(sources, interval_words)
-        notes += [f"{meaning} {words}." for words in phrases]
+        notes += [TableNote(f"{meaning} {words}.", (INTERVALS,)) for words in phrases]
     if any(c.rank is not None for c in cells):
         ranked = [JOINT_KEY[1] if key[0] == MEAN else key[3] for key in columns]
         phrases = describe_statistics(sources, lambda options: rank_words(options, ranked))

@@ -10,7 +10,7 @@ from ....datasets.errors import InputError, unknown
 from ...evaluation.wording import interval_words, rank_words
 from ...runs.finished_run import FinishedRun
 from ...runs.latex_table import escape_latex
-from ...runs.tables import MISSING, Cell, ResultTable, Row, rank_printed
+from ...runs.tables import INTERVALS, MISSING, Cell, ResultTable, Row, TableNote, rank_printed
 from ...scoring.catalog import MetricStyle
 from ...scoring.corpus_scores import PLAIN_PROTOCOL
 from ..run_parts import ScoredCaptions, scored_parts
@@ -222,7 +222,7 @@ def _notes(
     numbers = [number for row in cells.values() for number in row]
     if any(number.low for number in numbers):
         words = dict.fromkeys(interval_words(part.statistics) for part in parts)
-        yield f"Intervals: {'; '.join(words)}."
+        yield TableNote(f"Intervals: {'; '.join(words)}.", (INTERVALS,))
     if any(number.rank is not None for number in numbers):
         words = dict.fromkeys(rank_words(part.statistics) for part in parts)
         yield f"Superscript numbers, ranks: {'; '.join(words)}.".replace("metrics", "systems")

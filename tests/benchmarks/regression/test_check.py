@@ -45,9 +45,13 @@ def check(capsys, monkeypatch, tmp_path):
 
 
 def rows_of(out):
-    """The printed table: part, metric, what, baseline, now, by, likely cause."""
+    """The printed table: part, metric, what, baseline, now, by, likely cause, which stands below it where it is shared."""
     lines = [line for line in out.splitlines() if line.startswith("| ")]
-    return [[c.strip() for c in line.strip("|").split(" | ")] for line in lines[1:]]
+    rows = [[c.strip() for c in line.strip("|").split(" | ")] for line in lines[1:]]
+    shared = re.search(r"^Likely cause of what moved: (.*)\.$", out, re.M)
+    if shared is None:
+        return rows
+    return [[*row, shared[1] if row[0] in ("scores", "correlations") else ""] for row in rows]
 
 
 def drift(monkeypatch, change):

@@ -29,7 +29,14 @@ def compared_rows(captau, *folders):
     status, out, err = captau("compare", f"run={','.join(folders)}")
     assert status == 0, err
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines()]
-    rows = {(cells[0], cells[2]): cells[3:] for cells in lines if len(cells) == 7}
+    rows = {(cells[0], cells[2]): cells[3:] for cells in lines if len(cells) in (6, 7)}
+    _, _, shared = out.partition("Likely cause of what moved: ")
+    if shared:
+        cause = shared.partition(".\n")[0]
+        rows = {
+            key: [*cells, cause if key[0] in ("scores", "correlations") else ""]
+            for key, cells in rows.items()
+        }
     return rows, out.splitlines()[-1]
 
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from captau.benchmarks.runs import terminal_table
-from captau.benchmarks.runs.tables import ResultTable, Row
+from captau.benchmarks.runs.tables import INTERVALS, Cell, ResultTable, Row, TableNote
 from captau.benchmarks.runs.terminal_table import rich_of
 
 TEXTS = ResultTable(
@@ -51,10 +51,10 @@ def lines_at(table, width):
         (TEXTS, 65, [26, 17, 13, 4]),
         (TEXTS, 64, [21, 17, 13, 4]),
         (TEXTS, 53, [14, 17, 13, 4]),
-        # Then the room goes to the columns from the left, each at least as wide as its longest word.
-        (TEXTS, 52, [14, 17, 12, 4]),
-        (TEXTS, 49, [14, 17, 9, 4]),
-        (TEXTS, 48, [14, 16, 9, 4]),
+        # Then each cell of room goes to the column with the most lines; each is as wide as its longest word.
+        (TEXTS, 52, [14, 16, 13, 4]),
+        (TEXTS, 49, [14, 15, 11, 4]),
+        (TEXTS, 48, [14, 14, 11, 4]),
         (TEXTS, 40, [14, 8, 9, 4]),
         # Whole heads: 29, 7 and 16 of text, 2 blanks each, and 4 lines: 62.
         (NUMBERS, 120, [31, 9, 18]),
@@ -81,25 +81,65 @@ def test_columns_as_wide_as_there_is_room(table, width, widths):
 def test_a_table_of_texts_to_the_letter():
     assert lines_at(TEXTS, 45) == [
         "t",
-        "┏━━━━━━━━━━━━━━┳━━━━━━━━━━━━━┳━━━━━━━━━┳━━━━┓",
-        "┃              ┃             ┃ the     ┃    ┃",
-        "┃ dataset      ┃ images      ┃ verdict ┃ n  ┃",
-        "┡━━━━━━━━━━━━━━╇━━━━━━━━━━━━━╇━━━━━━━━━╇━━━━┩",
-        "│ caption_     │ 654 of them │ part of │ 7  │",
-        "│ quality of_  │ all         │ it      │    │",
-        "│ many_images  │             │         │    │",
-        "│ group        │             │         │    │",
-        "│ b            │ 1           │ whole   │ 10 │",
-        "└──────────────┴─────────────┴─────────┴────┘",
+        "┏━━━━━━━━━━━━━━┳━━━━━━━━━━━━┳━━━━━━━━━━┳━━━━┓",
+        "┃              ┃            ┃ the      ┃    ┃",
+        "┃ dataset      ┃ images     ┃ verdict  ┃ n  ┃",
+        "┡━━━━━━━━━━━━━━╇━━━━━━━━━━━━╇━━━━━━━━━━╇━━━━┩",
+        "│ caption_     │ 654 of     │ part of  │ 7  │",
+        "│ quality of_  │ them all   │ it       │    │",
+        "│ many_images  │            │          │    │",
+        "│ group        │            │          │    │",
+        "│ b            │ 1          │ whole    │ 10 │",
+        "└──────────────┴────────────┴──────────┴────┘",
         "note",
     ]
 
 
-def test_labels_fold_where_not_even_the_words_have_room():
-    labels = [line.split("│")[1] for line in lines_at(TEXTS, 36)[5:-2]]
-    assert labels == [
-        *(" caption_     ", " quality of_  ", " many_images  ", " group        ", " b            ")
+def test_a_table_of_texts_whose_words_do_not_fit_is_listed():
+    assert [line.rstrip() for line in lines_at(TEXTS, 36)] == [
+        "t",
+        "caption_quality of_many_images",
+        "  images: 654 of them all",
+        "  the verdict: part of it",
+        "  n: 7",
+        "group",
+        "b",
+        "  images: 1",
+        "  the verdict: whole",
+        "  n: 10",
+        "note",
     ]
+    # One column needs no head, and an empty cell no line.
+    page = ResultTable("t", "", ["value"], [Row("page", ["https://a.b/c"])], numeric=False)
+    assert lines_at(page, 18)[1:] == ["page: ", "https://a.b/c"]
+    gap = ResultTable("t", "", ["a", "b"], [Row("x", ["", "w" * 20])], numeric=False)
+    assert [line.rstrip() for line in lines_at(gap, 26)[1:]] == ["x", f"  b: {'w' * 20}"]
+
+
+def test_intervals_go_before_columns():
+    cells = [Cell(text="40.2", low="33.4", high="47.4", rank=1) for _ in range(3)]
+    table = ResultTable(
+        "t",
+        "m",
+        ["a", "b", "c"],
+        [Row("x", cells)],
+        notes=[TableNote("Intervals: 95 %.", (INTERVALS,)), "Images: 6."],
+        file="style=markdown",
+        intervals="subscript",
+    )
+    assert lines_at(table, 70)[4:] == [
+        "│ x │ 40.2¹ [33.4, 47.4] │ 40.2¹ [33.4, 47.4] │ 40.2¹ [33.4, 47.4] │",
+        "└───┴────────────────────┴────────────────────┴────────────────────┘",
+        "Intervals: 95 %.",
+        "Images: 6.",
+    ]
+    assert " ".join(" ".join(lines_at(table, 30)[4:]).split()) == (
+        "│ x │ 40.2¹ │ 40.2¹ │ 40.2¹ │ └───┴───────┴───────┴───────┘ Images: 6. The terminal is too narrow for "
+        "intervals: widen it, or add style=markdown, which prints all."
+    )
+    # One note names both.
+    narrowest = " ".join(" ".join(lines_at(table, 18)).split())
+    assert "too narrow for intervals and c: widen" in narrowest
 
 
 def test_a_table_of_numbers_without_a_frame_and_without_a_column():

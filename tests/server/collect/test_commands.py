@@ -130,11 +130,11 @@ def test_a_re_run_is_compared_and_written(tmp_path, capsys):
 
 def test_players_that_were_stopped_are_an_error_after_the_report(monkeypatch, capsys):
     for fault in ("", "1 of 2 players were stopped: gone"):
-        report = simulation.SimulationReport("the text", fault)
+        report = simulation.SimulationReport([], "the text", fault)
         monkeypatch.setattr(simulation, "run_simulation", lambda options, report=report: report)
         if fault:
             with says(fault):
                 commands.simulate(SimulateOptions())
         else:
             commands.simulate(SimulateOptions())
-        assert capsys.readouterr().out == "the text\n"
+        assert capsys.readouterr().out == "\nthe text\n"

@@ -389,7 +389,8 @@ def test_a_simulation_is_written_as_a_run(monkeypatch, tmp_path, fault):
         f"written to {tmp_path / 'out'}",
         f"the answers are in {tmp_path / 'kept.sqlite3'}",
     ]
-    assert "| honest | 1 | 2 |  | 1.50 |  | 1 of 1 |" in lines
+    table = (tmp_path / "out" / "table.md").read_text()
+    assert "| honest | 1 | 2 |  | 1.50 |  | 1 of 1 |" in table.splitlines()
     for changes, message in (
         ({"answers": 0}, "answers=0: a number from 1 on is expected"),
         ({"answers": 100_001}, "answers=100001: a number from 1 on is expected"),
