@@ -1,4 +1,4 @@
-"""The time by which limits count how often visitors may ask."""
+"""The times that sites store, and those by which limits count how often visitors may ask."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from captau.server.storage.clock import Clock
 from captau.server.web import visitors
+
+#: The time at which the clock of a site stands still; 2027-01-15, at 08:00 UTC.
+NOW = 1_800_000_000.0
 
 
 @pytest.fixture
@@ -14,4 +18,12 @@ def limit_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Let the seconds by which limits count stand still until a test moves the one value of this list."""
     now = [0.0]
     monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let the clock of a site stand still until a test moves the one value of this list."""
+    now = [NOW]
+    monkeypatch.setattr(Clock, "__call__", lambda _: now[0])
     return now

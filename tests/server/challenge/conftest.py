@@ -23,7 +23,6 @@ from captau.server.challenge.tables import accounts, teams, tokens
 from captau.server.challenge.web.app import make_app
 from captau.server.challenge.worker import Worker
 from captau.server.challenge.worker_pool import WorkKind
-from captau.server.storage.clock import Clock
 from tests.conftest import serving
 
 #: The private references of the small challenges; tests search for their words in all outputs.
@@ -38,8 +37,6 @@ CAPTIONS = [
 ]
 #: The private ratings: odd numbers that occur nowhere else.
 RATINGS = [round(1.0371 + (7 * k % 37) / 9.7, 6) for k in range(len(CAPTIONS))]
-#: The time at which the clock of a site stands still; 2027-01-15, at 08:00 UTC.
-NOW = 1_800_000_000.0
 UNLIMITED = {"joins": 10_000, "logins": 1000, "requests": 100_000, "uploads": 100_000}
 
 
@@ -134,14 +131,6 @@ def create_account(database, name="somebody", team=None):
         return token, team_id
 
     return database.run_blocking(insert_rows)
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """Let the clock of a site stand still until a test moves it."""
-    now = [NOW]
-    monkeypatch.setattr(Clock, "__call__", lambda _: now[0])
-    return now
 
 
 def serve_site(site):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import pytest
 import requests
 
 from captau.benchmarks.cli.terminal import StderrLines
@@ -16,6 +17,7 @@ from tests.server.challenge.conftest import write_challenge
 MAIN = "from captau.benchmarks.cli.main import main; main()"
 
 
+@pytest.mark.slow
 def test_a_site_is_served_and_says_where_until_it_is_stopped(tmp_path):
     path = write_challenge(tmp_path)
     arguments = ["serve", f"challenge={path}", "port=0", "database=kept/here.sqlite3"]

@@ -16,8 +16,8 @@ from captau.server.challenge.members import MAX_MEMBERS, hash_code, make_code
 from captau.server.challenge.submissions import SubmissionState
 from captau.server.web.errors import NotFoundError, RefusedError
 from captau.server.web.passwords import is_password
-from tests.server.challenge.conftest import NOW
 from tests.server.challenge.visitors import PASSWORD, load_table, make_site, quick_passwords
+from tests.server.conftest import NOW
 
 __all__ = ["quick_passwords"]
 

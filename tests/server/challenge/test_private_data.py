@@ -6,6 +6,7 @@ import json
 import re
 import time
 
+import pytest
 import requests
 
 from captau.server.challenge.client import ChallengeClient
@@ -28,6 +29,7 @@ def quoting(items):
 """
 
 
+@pytest.mark.slow
 def test_references_and_ratings_are_in_no_output(tmp_path, start_serve):
     (tmp_path / "leaky.py").write_text(LEAKY_METRIC)
     no_interval = {"interval": "none"}

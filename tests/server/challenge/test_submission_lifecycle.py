@@ -13,7 +13,6 @@ from captau.server.challenge.submission_files import store_upload, submit_upload
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.challenge.submissions import Allowance, select_submissions
 from captau.server.challenge.tables import challenges, results, submissions
-from captau.server.storage.clock import Clock
 from captau.server.storage.database import StoreError
 from captau.server.web.errors import RefusedError
 from tests.server.challenge.conftest import (
@@ -268,16 +267,14 @@ def test_an_account_sends_a_number_of_files_an_hour(tmp_path):
     opened.store.database.close()
 
 
-def test_a_submission_is_overdue_after_the_seconds_of_its_challenge(site, monkeypatch):
+def test_a_submission_is_overdue_after_the_seconds_of_its_challenge(site, clock):
     lifecycle = SubmissionLifecycle(site.store)
     submit(site, account_of(site))
     assert not lifecycle.is_overdue("w")
-    began = site.store.clock()
-    monkeypatch.setattr(Clock, "__call__", lambda _: began)
     lifecycle.claim_next("w", "received")
     overdue = []
-    for seconds in (900, 901):
-        monkeypatch.setattr(Clock, "__call__", lambda _, now=began + seconds: now)
+    for seconds in (900, 1):
+        clock[0] += seconds
         overdue.append((lifecycle.is_overdue("w"), lifecycle.is_overdue("v")))
     assert overdue == [(False, False), (True, False)]
 

@@ -17,7 +17,7 @@ from captau.server.challenge.submissions import (
     save_human_scores,
 )
 from captau.server.web.errors import NotFoundError, RefusedError
-from tests.server.challenge.conftest import NOW, create_account
+from tests.server.challenge.conftest import create_account
 from tests.server.challenge.visitors import (
     load_submission,
     load_table,
@@ -25,6 +25,7 @@ from tests.server.challenge.visitors import (
     quick_passwords,
     write_challenge,
 )
+from tests.server.conftest import NOW
 
 __all__ = ["quick_passwords"]
 

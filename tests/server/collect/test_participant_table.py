@@ -15,7 +15,6 @@ from captau.server.collect.export import export_files
 from captau.server.collect.forms.game_rules import consensus, score
 from captau.server.collect.rater_figures import compute_rater_figures
 from captau.server.collect.simulated_browser import join_study
-from captau.server.storage.clock import Clock
 from tests.conftest import says
 from tests.server.challenge.visitors import read_tables
 from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id, sign_in_admin
@@ -100,10 +99,8 @@ def test_a_crowd_s_participants_are_listed_with_their_codes(serve_small):
     assert "consensus" not in log
 
 
-def test_every_file_of_a_small_study_is_as_it_was(serve_small, monkeypatch):
+def test_every_file_of_a_small_study_is_as_it_was(serve_small, clock, monkeypatch):
     """Two raters of two captions, 7 and 90 s an answer, worked by hand."""
-    clock = [1_800_000_000.0]
-    monkeypatch.setattr(Clock, "__call__", lambda _: clock[0])
     site, url = serve_small("good_bad", ratings=2, items={"limit": 2, "seed": 1})
     monkeypatch.setattr(site.store, "rater_code", lambda number: f"r{number}")
     for seconds, answers in ((7, ("good", "bad")), (90, ("good", "skip"))):

@@ -13,7 +13,6 @@ from captau.server.challenge import tables
 from captau.server.challenge.leaderboard.ranking import RankCache
 from captau.server.challenge.submission_files import write_replicates
 from captau.server.challenge.submissions import save_human_scores
-from captau.server.storage.clock import Clock
 from captau.server.web.errors import RefusedError
 from tests.server.challenge.conftest import create_account
 from tests.server.challenge.visitors import make_site, quick_passwords, write_challenge
@@ -26,8 +25,7 @@ COLUMNS = [f"{metric}@{name}" for metric in ("cider", "rouge_l") for name in ("c
 
 
 @pytest.fixture
-def site(tmp_path, monkeypatch):
-    monkeypatch.setattr(Clock, "__call__", lambda _: NOW)
+def site(tmp_path, clock):
     phases = [{"name": "dev", "to": "2027-01-01"}, {"name": "test"}]
     opened = make_site(tmp_path, write_challenge(tmp_path, phases=phases))
     for name in ("Reds", "Blues"):

@@ -14,7 +14,6 @@ import pytest
 from fastapi import Request
 
 from captau.server.challenge import tables
-from captau.server.storage.clock import Clock
 from captau.server.web.sessions import MEMBER_AGE, EndedSessions, Session
 from captau.server.web.visitors import RateLimiter
 from tests.server.challenge.conftest import create_account
@@ -237,11 +236,10 @@ def test_a_team_has_at_most_fifty_members(serve_small):
     assert "member 47, Bob." in bob.get("/account").text
 
 
-def test_the_uses_of_a_token_are_noted_at_most_each_minute(serve_small, monkeypatch):
+def test_the_uses_of_a_token_are_noted_at_most_each_minute(serve_small, clock):
     site, url = serve_small()
-    ann, clock = sign_up(url, "Ann"), [0.0]
+    ann = sign_up(url, "Ann")
     token = TOKEN.search(ann.send("/account/tokens", label="x" * 65).text)[0]
-    monkeypatch.setattr(Clock, "__call__", lambda _: clock[0])
     noted = []
     for clock[0] in (1000.0, 1060.0, 1061.0):
         account = asyncio.run(site.tokens.find_account(token))

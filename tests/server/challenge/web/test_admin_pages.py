@@ -7,7 +7,6 @@ import re
 from captau.server.challenge import tables
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.challenge.web import admin_pages
-from captau.server.storage.clock import Clock
 from tests.server.challenge.visitors import (
     Visitor,
     begin_evaluation,
@@ -58,8 +57,7 @@ def test_hidden_and_disqualified_submissions_leave_the_leaderboard(serve_small):
     assert admin.send(missing_page, page="/admin", why="x").status == 404
 
 
-def test_the_dashboard_lists_all_that_the_site_holds(serve_small, monkeypatch):
-    monkeypatch.setattr(Clock, "__call__", lambda _: 1_800_000_000.0)
+def test_the_dashboard_lists_all_that_the_site_holds(serve_small, clock, monkeypatch):
     site, url = serve_small(phases=[{"name": "test", "to": "2030-01-01", "per_day": 2}])
     teams = score_three_teams(site, url)
     sign_up(url, "Cid", code=teams["Reds"].create_invitation())

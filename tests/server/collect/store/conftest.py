@@ -7,16 +7,14 @@ import asyncio
 import pytest
 from sqlalchemy import select
 
-from captau.server.storage.clock import Clock
 from tests.server.collect.conftest import make_site
 
 NOW = 1_800_000_000.0
 
 
 @pytest.fixture
-def open_store(tmp_path, monkeypatch):
+def open_store(tmp_path, clock):
     """Return a function that opens a small study at a time that stands still."""
-    monkeypatch.setattr(Clock, "__call__", lambda _: NOW)
     opened = []
 
     def open_one(protocol="good_bad", **changes):

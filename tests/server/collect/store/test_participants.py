@@ -8,7 +8,6 @@ import pytest
 
 from captau.server.collect.store.study_database import EndReason, Rater
 from captau.server.collect.store.tables import raters, serves
-from captau.server.storage.clock import Clock
 from captau.server.web.errors import NotFoundError, RefusedError
 from tests.server.collect.store.conftest import NOW, answer_all, load, run
 
@@ -164,7 +163,7 @@ def test_why_nothing_is_left_for_a_rater(open_store):
     assert run(store.assignment.end_reason(third)) is EndReason.THROUGH
 
 
-def test_a_reservation_lasts_ten_minutes(open_store, monkeypatch):
+def test_a_reservation_lasts_ten_minutes(open_store, clock):
     store = open_store(items={"limit": 1}, ratings=1)
     for _ in range(2):
         run(store.participants.join("", "", ""))
@@ -172,7 +171,7 @@ def test_a_reservation_lasts_ten_minutes(open_store, monkeypatch):
     assert (shown.phase, shown.seconds_left, shown.previous, shown.unit.id) == ("main", 0.0, (), 1)
     found = []
     for seconds in (599.9, 600.0):
-        monkeypatch.setattr(Clock, "__call__", lambda _, now=NOW + seconds: now)
+        clock[0] = NOW + seconds
         found.append(isinstance(run(store.assignment.next_unit(2)), Rater))
     assert found == [True, False]
 
