@@ -262,7 +262,7 @@ SET_NAMES = (*DATASET_SETS, HERE)
 #: Datasets that are parts of another one, which counts in their stead where it is here.
 _PARTS = {"composite": ("composite_8k", "composite_30k", "composite_coco")}
 #: Scores in place of ratings, which only `captau reproduce` reads.
-_NOT_JUDGED = ("fleur",)
+_NOT_JUDGED = ("billboard_thumb", "fleur")
 
 
 def expand_sets(names: Iterable[str]) -> tuple[list[str], list[str]]:

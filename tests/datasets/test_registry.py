@@ -41,6 +41,7 @@ def test_the_datasets() -> None:
             "file",
         ),
         *("flickr8k_expert", "flickr8k_cf", "pascal50s", "pascal50s_votes", "thumb"),
+        "billboard_thumb",
         "caption_quality",
         *("cocog", "flickrg", "iicr16k", "foil", "polaris", "nebula", "hat"),
         *("nocaps_foil", "iiw_400", "iiw_docci", "longcap_arena", "caparena"),
@@ -56,9 +57,9 @@ def test_the_datasets() -> None:
         ("flickr8k_", "did you mean flickr8k_cf or flickrg or flickr8k_expert?"),
         ("composite_", "did you mean composite or"),
         ("pascal50", "did you mean pascal50s"),
-        ("qqq", "known: caparena, "),
-        ("", "known: caparena, "),
-        ("two\nlines", "known: caparena, "),
+        ("qqq", "known: billboard_thumb, "),
+        ("", "known: billboard_thumb, "),
+        ("two\nlines", "known: billboard_thumb, "),
     ],
 )
 def test_an_unknown_name_is_answered_with_near_ones(call, typed: str, near: str) -> None:
@@ -68,7 +69,7 @@ def test_an_unknown_name_is_answered_with_near_ones(call, typed: str, near: str)
 
 @pytest.mark.parametrize("typed", [None, 5, ["demo"]])
 def test_what_is_no_name_is_no_dataset(typed) -> None:
-    with says(f"unknown dataset '{typed}'", "known: caparena, "):
+    with says(f"unknown dataset '{typed}'", "known: billboard_thumb, "):
         registry.load(typed)
     with pytest.raises(captau.InputError):
         captau.load(typed)

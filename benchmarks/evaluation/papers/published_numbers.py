@@ -63,6 +63,8 @@ class PaperTable:
             `trained_on` (any where none is named), and `options` that have a value, or are on or off.
         draws: what is said of draws of references, as `reference_draws.DrawOptions`, where the paper draws them at random;
             empty where it does not.
+        author_scores: where the authors publish scores of a row's or a column's metric, by its printed name: the `dataset` that has
+            them, its `dimension`, and a `note`; they fill cells that captau does not compute itself.
         is_printed: whether the paper prints the numbers; False for those made by running its authors' files.
         note: the reason why cells may differ.
     """
@@ -79,6 +81,7 @@ class PaperTable:
     row_protocols: dict[str, Any] = field(default_factory=dict[str, Any])
     row_raters: dict[str, Any] = field(default_factory=dict[str, Any])
     draws: dict[str, Any] = field(default_factory=dict[str, Any])
+    author_scores: dict[str, Any] = field(default_factory=dict[str, Any])
     is_printed: bool = True
     note: str = ""
 

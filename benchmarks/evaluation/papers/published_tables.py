@@ -49,6 +49,7 @@ from ...scoring.catalog import usual_protocol
 from ...scoring.protocol import Protocol
 from ..evaluation_set import EvaluationSet
 from ..wording import join_notes
+from .author_scores import fill_author_scores
 from .published_cells import KINDS_OF_DATASETS, TABLE_KINDS
 from .published_numbers import PaperTable, describe_revisions, is_comparable
 from .published_sources import Cells, TableCell, TableSources
@@ -89,6 +90,8 @@ class TableRebuilder(TableSources):
             reason = find_missing_reason(note)
             for column in table.columns:
                 cells[row, column] = TableCell.missing(reason)
+        if table.author_scores and cells:
+            cells.update(fill_author_scores(self, table, cells))
         for row, description in table.row_raters.items():
             cells.update(self._compute_rater_row(paper, table, row, description))
 

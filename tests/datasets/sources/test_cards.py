@@ -147,6 +147,20 @@ overall: 1 to 5 in steps of 1
 
 """,
     # Two scores of each of the captions; 4 × 1,000 pairs.
+    # Four systems on 500 images, two metrics each.
+    "billboard": f"""billboard_thumb: no references
+500 images, {4 * 500} items, {4 * 500 * 2} ratings
+CLIPS: 0 to 2.5
+RefCLIPS: 0 to 2.5
+"""
+    + "".join(
+        f"billboard_thumb/{system}||{name}.csv: SHA-256, from mscoco/{system}%7C%7C{name}.csv\n"
+        for name in ("CLIPS", "RefCLIPS")
+        for system in ("VinVL-large", "VinVL-base", "Unified-VLP", "Up-Down")
+    )
+    + """thumb/mscoco_THumB-1.0.jsonl: SHA-256, from mscoco/mscoco_THumB-1.0.jsonl
+thumb/mscoco_references.json: SHA-256, from mscoco/mscoco_references.json
+""",
     "fleur": f"""fleur: no references
 4998 images, 24718 items, {24718 * 2} ratings, 4000 preferences
 raw: 0 to 1

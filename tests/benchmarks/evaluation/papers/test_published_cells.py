@@ -558,3 +558,48 @@ def test_a_row_of_raters_is_the_mean_of_those_that_fit(
     assert {cell.note for cell in nothing.rebuild("paper", table).values()} == {
         TableCell.missing("not here").note
     }
+
+
+def test_scores_that_authors_publish_fill_what_is_not_computed(sources: MadeSources) -> None:
+    """A has scores of all its captions, B of two of three: worked by hand, B's mean has no value."""
+    people = made()
+    authors = made("authors")
+    items = authors.items[:5]
+    scores = pd.Series([1.0, 2.0, 6.0, 1.0, 2.0])
+    columns = pd.Index(["item_id", "dimension", "rater", "value"])
+    rows = [
+        (item, "S", "authors", value) for item, value in zip(items["item_id"], scores, strict=True)
+    ]
+    card = Card(*("authors", "Made", "1", "none", "none", "none"), scales={"S": Scale(0, 9)})
+    released = CaptionSet(items, ratings=pd.DataFrame(rows, columns=columns), card=card)
+    rebuilder = TableRebuilder(
+        *(sources.locations, (), sources.store, StepProgress(None)),
+        caption_sets={"thumb": people, "authors": released},
+    )
+    about = {"dataset": "authors", "dimension": "S", "note": "of five references"}
+    means = PaperTable(
+        *("T", "system_means", "thumb"),
+        protocol=BOTH,
+        rows={"a": "A", "b": "B"},
+        columns={"C": {"metric": "clipscore", "scale": 10}, "P": {"dimension": "precision"}},
+        author_scores={"C": about},
+    )
+    cells = rebuilder.rebuild("paper", means)
+    assert cells["a", "C"] == TableCell(
+        30.0, "of the scores that the authors publish; of five references"
+    )
+    assert math.isnan(cells["b", "C"].value)
+    assert cells["a", "P"].value == pytest.approx(4)
+
+    of_a = {"coefficient": "pearson", "dimension": "precision", "protocol": {"systems": ["A"]}}
+    correlations = PaperTable(
+        *("T", "correlation", "thumb"),
+        protocol={**BOTH, "ratings": "mean"},
+        rows={"C": "clipscore"},
+        columns={"A": of_a, "all": {"coefficient": "pearson", "dimension": "precision"}},
+        author_scores={"C": about},
+    )
+    cells = rebuilder.rebuild("paper", correlations)
+    # Scores 1, 2, 6 and ratings 5, 4, 3: -5 / sqrt(14 · 2).
+    assert cells["C", "A"].value == pytest.approx(-5 / math.sqrt(28))
+    assert math.isnan(cells["C", "all"].value)
