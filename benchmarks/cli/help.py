@@ -102,6 +102,9 @@ def help_text(command: Command) -> str:
             blocks.append("\n".join([f"{heading or 'Options'}:", *lines]))
 
     blocks += [textwrap.fill(text, width) for text in paragraphs(options.writes)]
+    if options.objective:
+        text = f"Sweepers that optimise get this value (docs/clusters.md): {options.objective}."
+        blocks.append(textwrap.fill(text, width))
     if any(o.config_group for o in declared):
         blocks.append("captau --help all lists the datasets, metrics, suites and papers.")
     blocks.append(textwrap.fill(_FLAGS, width))

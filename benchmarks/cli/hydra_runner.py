@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import sys
 import traceback
@@ -99,6 +100,7 @@ class Job:
         try:
             outcome = self._run(config)
             if not outcome.status:
+                _check_objective(self.command_name, outcome.objective)
                 return outcome.objective
             reason = f"the exit status is {outcome.status}"
         except InputError as error:
@@ -118,6 +120,20 @@ class Job:
         else:
             show_text(f"captau: {line}", sys.stderr)
         raise FailedJobError(line) from cause
+
+
+def _check_objective(command_name: str, objective: float | None) -> None:
+    """Check that a sweeper which optimises has a value to optimise.
+
+    Raises:
+        InputError: where it has none.
+    """
+    sweeper = HydraConfig.get().runtime.choices["hydra/sweeper"]
+    if sweeper != "basic" and (objective is None or math.isnan(objective)):
+        raise InputError(
+            f"captau {command_name} returned no headline value with these options, which hydra/sweeper={sweeper} "
+            f"optimises; leave hydra/sweeper= out"
+        )
 
 
 def _name_job(folder: Path, overrides: Sequence[str]) -> str:
@@ -340,6 +356,7 @@ def run_hydra(command: Command, words: Sequence[str]) -> int:
         InputError: on overrides that cannot be composed, and whatever else of the user's cannot be used.
     """
     register(command)
+    _check_sweeper(command, words)
     _check_ranges(words)
     job = Job(command.name)
     arguments = list(words)
@@ -384,6 +401,20 @@ def _report(job: Job) -> int:
     for line in lines:
         show_text(f"captau: {line}", sys.stderr)
     return 1 if lines else job.outcome.status
+
+
+def _check_sweeper(command: Command, words: Sequence[str]) -> None:
+    """Check before any work that a sweeper which optimises is not asked of a command without a headline value.
+
+    Raises:
+        InputError: where it is.
+    """
+    for word in words:
+        key, _, sweeper = word.partition("=")
+        if key == "hydra/sweeper" and sweeper != "basic" and not command.options.objective:
+            raise InputError(
+                f"captau {command.name} returns no headline value, which {word} would optimise; leave it out"
+            )
 
 
 def _check_ranges(words: Sequence[str]) -> None:

@@ -148,8 +148,7 @@ def score_captions(command: Command, options: Any) -> Outcome | None:
     from ..options.score import DocumentFrequencyOptions
 
     if isinstance(options, LargeOptions):
-        _score_large_set(command, options)
-        return None
+        return _score_large_set(command, options)
 
     if isinstance(options, FilterOptions):
         from ..large.filtering import run as run_filter
@@ -181,7 +180,7 @@ def score_captions(command: Command, options: Any) -> Outcome | None:
     return Outcome(objective=getattr(scores, "objective", None))
 
 
-def _score_large_set(command: Command, options: Any) -> None:
+def _score_large_set(command: Command, options: Any) -> Outcome:
     from ...datasets.reading.object_stores import is_url
     from ..large.run import run
 
@@ -193,6 +192,7 @@ def _score_large_set(command: Command, options: Any) -> None:
 
     show_tables(result.tables)
     show_text(f"\n{result.summary}")
+    return Outcome(objective=result.corpus.get(options.metrics[0].spec))
 
 
 def validate_submission(_: Command, options: Any) -> int:

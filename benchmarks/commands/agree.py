@@ -45,7 +45,7 @@ from ..options.python_function import make_function
 from ..reporting.charts.rating_charts import difference_figure, distribution_figure
 from ..reporting.charts.word_charts import word_figure
 from ..reporting.run_results import Results
-from ..runs.frames import make_frame
+from ..runs.frames import make_frame, mean_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import AGREEMENT_COLUMNS, RunClock
 from ..runs.tables import Cell, ResultTable, Row, count_cell, number_cell
@@ -62,6 +62,8 @@ _FIRST_MEASURES = (
     "ceiling_one_vs_one",
     "ceiling_one_vs_rest",
 )
+#: The measure of words that a sweep may optimise.
+_WORDS_OBJECTIVE = "human_precision"
 TOO_FEW_ITEMS = f"Fewer than {MIN_ITEMS} items with two ratings do not say how well raters agree"
 #: What run.json says that the runs measure.
 MEASURES = "how well people agree with each other"
@@ -126,7 +128,13 @@ def _score_captions(options: AgreeOptions) -> Results:
         "measures": MEASURES,
     }
     frames = {"agreement.csv": scores.agreement, "human.csv": scores.choices}
-    return Results(frames, record, tables=scores.tables)
+    is_first = scores.agreement["measure"] == options.metrics[0].spec
+    return Results(
+        frames,
+        record,
+        tables=scores.tables,
+        objective=mean_of(scores.agreement.loc[is_first, "value"]),
+    )
 
 
 def _measure_words(options: AgreeOptions) -> Results:
@@ -171,7 +179,13 @@ def _measure_words(options: AgreeOptions) -> Results:
         "agreement.csv": make_frame(agreement, AGREEMENT_COLUMNS),
         "words.csv": pd.concat([m.frame for m in measures], ignore_index=True),
     }
-    return Results(frames, record, figures=word_figure(measures, options.label), tables=tables)
+    return Results(
+        frames,
+        record,
+        tables=tables,
+        figures=word_figure(measures, options.label),
+        objective=mean_of(row["value"] for row in agreement if row["measure"] == _WORDS_OBJECTIVE),
+    )
 
 
 @dataclass(frozen=True)
@@ -243,7 +257,14 @@ def _measure_raters(options: AgreeOptions) -> Results:
 
     figures = distribution_figure(list(distributions.values())) | difference_figure(histograms)
     summary = "" if agreement_tables else NO_AGREEMENT
-    return Results(frames, record, figures=figures, summary=summary, tables=tables)
+    return Results(
+        frames,
+        record,
+        tables=tables,
+        figures=figures,
+        summary=summary,
+        objective=mean_of(row["value"] for row in rows if row["name"] == _FIRST_MEASURES[0]),
+    )
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ..evaluation.wording import copies_note, distinct_notes, join_notes, notes_
 from ..options.analyses import ComplementOptions
 from ..options.python_function import make_function
 from ..reporting.run_results import Results
-from ..runs.frames import groups_of, make_frame, records_of
+from ..runs.frames import groups_of, make_frame, mean_of, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import MISSING, AnyCell, ResultTable, Row, count_of, number_cell
@@ -101,8 +101,17 @@ def run(options: ComplementOptions) -> Results:
     record = prepared_datasets.record(
         "complement", options.configuration, measures, clock, seed=options.seed, draws=options.draws
     )
-    frames = {"complementarity.csv": make_frame(rows, COMPLEMENT_COLUMNS)}
-    return Results(frames, record, tables=tables)
+    frame = make_frame(rows, COMPLEMENT_COLUMNS)
+    return Results(
+        {"complementarity.csv": frame}, record, tables=tables, objective=_find_objective(frame)
+    )
+
+
+def _find_objective(rows: pd.DataFrame) -> float | None:
+    """Return the greatest R² on unseen images of a selection by R²: the mean over datasets and dimensions."""
+    is_step = (rows["kind"] == "selection") & (rows["criterion"] == "r2")
+    steps = rows[is_step & (rows["coefficient"] == "r2")]
+    return mean_of(steps.groupby(["dataset", "dimension"])["value"].max())
 
 
 def _dimension_rows(

@@ -12,6 +12,7 @@ from ...datasets.reading.caption_files import describe_files, read_candidates, r
 from ...datasets.reading.caption_ids import match_image_ids
 from ...datasets.schema import CaptionSet
 from ..evaluation.prepared_datasets import provenance
+from ..evaluation.probes.faults import CONTROLS
 from ..evaluation.probes.noticed import (
     PROBE_COLUMNS,
     example_table,
@@ -24,7 +25,7 @@ from ..options.analyses import ProbeOptions
 from ..options.python_function import make_function
 from ..reporting.charts.score_charts import probe_figure
 from ..reporting.run_results import Results
-from ..runs.frames import make_frame
+from ..runs.frames import make_frame, mean_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, missing_note, tables_as_csv
 from ..scoring.catalog import metric_style
@@ -104,7 +105,19 @@ def run(options: ProbeOptions) -> Results:
 
     labels = {m.spec: metric_style(m).label for m in metrics}
     other_files = {"table.csv": tables_as_csv(tables), **probe_figure(rows, labels, source)}
-    return Results(frames, record, other_files=other_files, tables=tables)
+    return Results(
+        frames,
+        record,
+        tables=tables,
+        other_files=other_files,
+        objective=_find_objective(rows, options.metrics[0].spec),
+    )
+
+
+def _find_objective(rows: pd.DataFrame, metric: str) -> float | None:
+    """Return the mean share of faults that a metric notices; controls, which are no faults, do not enter."""
+    is_fault = ~rows["fault"].isin(list(CONTROLS))
+    return mean_of(rows.loc[is_fault & (rows["metric"] == metric), "value"])
 
 
 def _add_scores(pairs: pd.DataFrame, scores: Mapping[str, pd.Series]) -> pd.DataFrame:

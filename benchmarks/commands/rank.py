@@ -18,7 +18,7 @@ from ..options.python_function import make_function
 from ..options.rank import RankOptions
 from ..reporting.charts.system_charts import system_figure, win_figures
 from ..reporting.run_results import Results
-from ..runs.frames import groups_of, make_frame
+from ..runs.frames import groups_of, make_frame, mean_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import (
@@ -135,7 +135,19 @@ def _join(
         figures |= part.figures
 
     printed_tables = list(chain.from_iterable(part.tables for part in parts))
-    return Results(frames, record, figures=figures, tables=printed_tables)
+    objectives = [part.objective for part in parts if part.objective is not None]
+    return Results(
+        frames, record, tables=printed_tables, figures=figures, objective=mean_of(objectives)
+    )
+
+
+def _find_objective(
+    orders: pd.DataFrame, options: RankOptions, leading_dimension: str
+) -> float | None:
+    """Return the share of pairs of systems that the first metric puts in people's order."""
+    is_share = orders["coefficient"] == "pairwise_accuracy"
+    is_share &= orders["dimension"] == leading_dimension
+    return mean_of(orders.loc[is_share & (orders["metric"] == options.metrics[0].spec), "value"])
 
 
 def _uses_preferences(prepared: PreparedDataset, source: str | None) -> bool:
@@ -174,8 +186,15 @@ def _rank_by_preferences(prepared: PreparedDataset, options: RankOptions) -> Res
         "elo.csv": ranking.elo,
     }
     tables = preference_tables(selection, ranking, labels, statistics, options.ties)
-    figures = win_figures(ranking.battles, prepared.name)
-    return Results(frames, {}, figures=figures, tables=tables)
+    dimensions = [battles.dimension for battles in ranking.battles.by_dimension]
+    leading = system_ranking.leading_dimension(dimensions, selection.caption_set.card)
+    return Results(
+        frames,
+        {},
+        tables=tables,
+        figures=win_figures(ranking.battles, prepared.name),
+        objective=_find_objective(ranking.orders, options, leading),
+    )
 
 
 def _rank_by_ratings(prepared: PreparedDataset, options: RankOptions) -> Results:
@@ -187,7 +206,8 @@ def _rank_by_ratings(prepared: PreparedDataset, options: RankOptions) -> Results
         "system_tests.csv": ranking.people.tests,
         "metric_orders.csv": ranking.orders,
     }
-    return Results(frames, {}, tables=_tables(ranking, options))
+    objective = _find_objective(ranking.orders, options, ranking.leading_dimension)
+    return Results(frames, {}, tables=_tables(ranking, options), objective=objective)
 
 
 def _rank_dataset(prepared: PreparedDataset, options: RankOptions) -> _DatasetRanking:

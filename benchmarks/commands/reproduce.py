@@ -25,7 +25,7 @@ from ..evaluation.wording import copies_note, join_notes
 from ..options.python_function import make_function
 from ..options.reproduce import ReproduceOptions
 from ..reporting.run_results import Results
-from ..runs.frames import make_frame
+from ..runs.frames import make_frame, mean_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, tables_as_csv
 from ..runs.tables import MISSING, AnyCell, ResultTable, Row, number_cell
@@ -108,7 +108,14 @@ def run(options: ReproduceOptions) -> Results:
         tables=tables,
         other_files={"table.csv": tables_as_csv(tables)},
         summary=summarise(comparison),
+        objective=_find_objective(comparison),
     )
+
+
+def _find_objective(comparison: pd.DataFrame) -> float | None:
+    """Return the share of the recomputed cells of papers that match the printed digit."""
+    matches_printed = comparison.loc[mark_printed(comparison), "match"]
+    return mean_of(matches_printed[matches_printed != ""] == "true")
 
 
 def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame) -> pd.DataFrame:

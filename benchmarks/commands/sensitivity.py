@@ -24,7 +24,7 @@ from ..options.analyses import SensitivityOptions
 from ..options.python_function import make_function
 from ..reporting.charts.coefficient_charts import sensitivity_figure
 from ..reporting.run_results import Results
-from ..runs.frames import groups_of, make_frame
+from ..runs.frames import groups_of, make_frame, mean_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import MISSING, AnyCell, Cell, ResultTable, Row, count_cell, number_cell
@@ -94,7 +94,23 @@ def run(options: SensitivityOptions) -> Results:
         {**record, "kinds": list(options.kinds)},
         tables=tables,
         figures=sensitivity_figure(frame, labels),
+        objective=_find_objective(frame, options.metrics[0].spec),
     )
+
+
+def _find_objective(rows: pd.DataFrame, metric: str) -> float | None:
+    """Return how far a metric's coefficients move: the mean range, from the lowest to the highest value or end of a band.
+
+    A range is of one dataset, dimension, kind and coefficient. Powers are of pairs of metrics, and do not enter.
+    """
+    own = rows[(rows["metric"] == metric) & (rows["kind"] != "power")]
+    ranges: list[float] = []
+    for _, part in groups_of(own, "dataset", "dimension", "kind", "coefficient"):
+        values = part[["value", "low", "high"]].to_numpy(dtype=np.float64)
+        values = values[np.isfinite(values)]
+        if len(values):
+            ranges.append(float(np.ptp(values)))
+    return mean_of(ranges)
 
 
 def _tables(

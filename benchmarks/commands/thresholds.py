@@ -22,7 +22,7 @@ from ..options.analyses import ThresholdsOptions
 from ..options.python_function import make_function
 from ..reporting.charts.score_charts import threshold_figure
 from ..reporting.run_results import Results
-from ..runs.frames import make_frame, records_of
+from ..runs.frames import make_frame, mean_of, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import ResultTable, Row, format_number, number_cell
@@ -91,8 +91,14 @@ def run(options: ThresholdsOptions) -> Results:
     record = prepared_datasets.record("thresholds", options.configuration, measures, clock)
     tables = _tables(recalls, labels, options, prepared_datasets)
     figure = threshold_figure(curves, recalls, labels)
-    frames = {"thresholds.csv": curves, "recall.csv": recalls}
-    return Results(frames, record, figures=figure, tables=tables)
+    of_first_metric = recalls[recalls["metric"] == options.metrics[0].spec]
+    return Results(
+        {"thresholds.csv": curves, "recall.csv": recalls},
+        record,
+        tables=tables,
+        figures=figure,
+        objective=mean_of(of_first_metric["auc"]),
+    )
 
 
 def _curves(

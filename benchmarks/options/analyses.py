@@ -91,6 +91,10 @@ Writes agreement.csv, table.md, table.tex, run.json; with kind=ratings distribut
 .png, stability.svg and .png; with kind=captions human.csv; with kind=words words.csv,
 word_agreement.svg and .png.
 """
+    objective: ClassVar[str] = (
+        "the mean over datasets and dimensions of Krippendorff's ordinal alpha; with kind=captions "
+        "people's score by the first metric, with kind=words people's precision"
+    )
 
     headings: ClassVar[Mapping[str, str]] = {
         "references": "Options of kind=captions and kind=words"
@@ -207,6 +211,10 @@ captau sensitivity dataset=thumb kind=references metrics=cider draws=20
 Writes sensitivity.csv, table.md, table.tex, run.json; curves also as sensitivity.svg and sensitivity.png where
 matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md explains each kind.
 """
+    objective: ClassVar[str] = (
+        "how far the first metric's coefficients move: the mean range of their values and bands over "
+        "datasets, dimensions, kinds and coefficients, power apart"
+    )
 
     kinds: tuple[str, ...] = option(
         "images",
@@ -247,6 +255,10 @@ captau complement dataset=thumb metrics=sacrebleu,rouge_score_l,cider draws=1000
     writes: ClassVar[str] = """
 Writes complementarity.csv, table.md, table.tex, run.json. docs/sensitivity.md explains what they hold.
 """
+    objective: ClassVar[str] = (
+        "the greatest R² that a selection by R² reaches on unseen images, the mean over datasets and "
+        "dimensions"
+    )
 
     draws: int = option(
         100,
@@ -305,6 +317,9 @@ captau thresholds dataset=thumb metrics=text 'good=precision>=4 and recall>=4'
 Writes thresholds.csv (the curves), recall.csv, precision_recall.svg and .png, table.md, table.tex, run.json.
 captau score keep.metric=… keep.above=… then filters your own captions.
 """
+    objective: ClassVar[str] = (
+        "the area under the first metric's precision-recall curve, the mean over datasets and dimensions"
+    )
 
 
 #: Which captions of a dataset `captau probe` gives a fault.
@@ -351,6 +366,9 @@ the original caption and its pair_id for the faulty one, and score.
 Writes probes.csv (a row a metric and fault), probe_pairs.parquet (the pairs and their scores), probes.svg and .png,
 table.md, table.tex, table.csv, run.json.
 """
+    objective: ClassVar[str] = (
+        "the mean over faults, controls apart, of the share that the first metric notices"
+    )
 
     python_positional: ClassVar[tuple[str, ...]] = ("dataset", "metrics")
 

@@ -32,6 +32,9 @@ Writes correlations.csv, scores.parquet, table.md, table.tex, table.csv, run.jso
 that fails leaves the others alone; hydra/launcher=joblib, submitit_local or submitit_slurm spreads them
 (docs/clusters.md).
 """
+    objective: ClassVar[str] = (
+        "the headline coefficient of the first metric, of several datasets their mean"
+    )
 
     ceilings: bool = option(
         True,

@@ -236,6 +236,7 @@ class Options:
         examples: commands with a remark behind two blanks, a line each.
         notes: paragraphs of the help text, below the examples.
         writes: a sentence on the files that the command writes.
+        objective: the headline value that the command returns to a sweeper which optimises; empty where it returns none.
         environment: options that act through environment variables, see `apply_environment`.
         variants: further classes that read the same configuration.
         headings: the section of the help text by the field with which it begins.
@@ -250,6 +251,7 @@ class Options:
     examples: ClassVar[str] = ""
     notes: ClassVar[str] = ""
     writes: ClassVar[str] = ""
+    objective: ClassVar[str] = ""
     environment: ClassVar[tuple[Option, ...]] = ()
     variants: ClassVar[tuple[type[Options], ...]] = ()
     headings: ClassVar[Mapping[str, str]] = {}

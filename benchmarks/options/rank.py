@@ -55,6 +55,10 @@ captau rank dataset=file file.path=pairs.csv rank.ties=rao_kupper      preferenc
 Writes systems.csv, best_worst.csv, system_tests.csv, metric_orders.csv; by preferences wins.csv and elo.csv; table.md, table.tex, run.json.
 docs/rank.md explains what they hold.
 """
+    objective: ClassVar[str] = (
+        "the share of pairs of systems that the first metric puts in people's order (metrics=), of "
+        "several datasets the mean"
+    )
 
     datasets: dict[str, Protocol] = part(
         _protocols_of_systems,

@@ -60,6 +60,9 @@ captau reproduce paper=iicr_2023 raters=my_cocog,my_flickrg
 Writes comparison.csv beside the files of captau bench. A cell matches when the recomputed value rounds to the printed
 one; cells whose metric captau does not have yet are listed as missing.
 """
+    objective: ClassVar[str] = (
+        "the share of the papers' recomputed cells that match the printed digit"
+    )
 
     papers: Mapping[str, tuple[PaperTable, ...]] = part(
         _papers_of,

@@ -308,6 +308,9 @@ it continues where it was stopped. With keep.run= it writes the kept rows of eac
 own format, into kept/, and shards.csv (how many of each shard), percentiles.csv (scores of kept and dropped captions),
 examples.csv, table.md, table.tex and run.json.
 """
+    objective: ClassVar[str] = (
+        "the corpus score of the first system by the first metric, of a large set too"
+    )
     python_positional: ClassVar[tuple[str, ...]] = ("candidates", "references", "metrics")
     variants: ClassVar[tuple[type[Options], ...]] = (
         DocumentFrequencyOptions,

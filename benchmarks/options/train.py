@@ -106,6 +106,7 @@ recipe calibrates), and training.csv, correlations.csv, scores.parquet, table.md
 predict ratings rating_errors.csv (ρ and mean squared error on validation and test); with metrics=… significance.csv,
 the differences of every two.
 """
+    objective: ClassVar[str] = "the mean of the headline coefficients of the trained raters"
 
     recipe: Recipe = part(
         _recipe_of,

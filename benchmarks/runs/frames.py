@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -26,3 +27,9 @@ def groups_of(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, pd.Data
     """
     groups: Any = frame.groupby(columns[0] if len(columns) == 1 else list(columns), sort=False)
     return iter(groups)
+
+
+def mean_of(values: Iterable[float]) -> float | None:
+    """Return the mean of those values that are numbers; None where there is none."""
+    numbers = [float(value) for value in values if not math.isnan(value)]
+    return math.fsum(numbers) / len(numbers) if numbers else None

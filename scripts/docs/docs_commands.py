@@ -60,6 +60,12 @@ def command_page(name: str) -> str:
     if name == "train":
         parts.append(rater_options())
     parts += [linked(escaped(text)) for text in paragraphs(command.options.writes)]
+    if command.options.objective:
+        parts.append(
+            linked(
+                f"Sweepers that optimise get this value (docs/clusters.md): {command.options.objective}."
+            )
+        )
     return "\n\n".join(parts)
 
 

@@ -6,6 +6,7 @@ its config groups and search path, and its sweeps.
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import os
@@ -16,6 +17,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
 
 from tests.conftest import run_captau
 
@@ -420,7 +423,9 @@ class Values(Callback):
         (("bench", "dataset=demo,file", "file.path=f.csv", *CHEAP), "overview.csv", "value"),
         (("compare", "metrics=rouge_1,rouge_2"), "correlations.csv", "value"),
         (("score", "candidates=c.json", "references=r.json", "metrics=bleu_1"), "corpus.csv", "score"),
-        (("rank", "metrics=rouge_1", "statistics.interval=none"), None, None),
+        (("agree", "kind=captions", "metrics=rouge_1"), "agreement.csv", "value"),
+        (("thresholds", "metrics=rouge_1"), "recall.csv", "auc"),
+        (("score", "references=r.json", "save_df=f.df"), None, None),
     ],
 )  # fmt: skip
 def test_a_command_returns_its_headline_value(words, name, column, captau, tmp_path, monkeypatch):
@@ -436,7 +441,8 @@ def test_a_command_returns_its_headline_value(words, name, column, captau, tmp_p
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "my_values", raising=False)
     callback = "+hydra.callbacks.mine._target_=my_values.Values"
-    status, _, err = captau(*words, callback, "output_dir=run")
+    folder = [] if name is None else ["output_dir=run"]
+    status, _, err = captau(*words, callback, *folder)
     assert status == 0, err
     returned = (tmp_path / "values.txt").read_text().strip()
     if name is None:
@@ -462,3 +468,92 @@ def test_a_refused_run_leaves_the_files_of_the_run_in_its_folder(tmp_path, monke
     Path("mine/notes.txt").touch()
     assert run_captau("bench", "metrics=nothing_like_it", "output_dir=mine") == 2
     assert [path.name for path in Path("mine").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "column", "query"),
+    [
+        (("rank", "metrics=rouge_1", "statistics.interval=none"), "metric_orders.csv", "value",
+         "metric == 'rouge_1' and coefficient == 'pairwise_accuracy'"),
+        (("probe", "metrics=rouge_1,bleu_1", "statistics.interval=none"), "probes.csv", "value",
+         "metric == 'rouge_1' and fault not in ['copy', 'other_reference', 'case', 'synonym']"),
+        (("agree",), "agreement.csv", "value", "measure == 'krippendorff_alpha_ordinal'"),
+        (("agree", "kind=words", "words.n=5"), "agreement.csv", "value", "measure == 'human_precision'"),
+    ],
+)  # fmt: skip
+def test_a_headline_value_is_a_mean_of_rows_that_are_written(
+    words, name, column, query, captau, tmp_path, monkeypatch
+):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_values", raising=False)
+    (tmp_path / "my_values.py").write_text(CALLBACK)
+    callback = "+hydra.callbacks.mine._target_=my_values.Values"
+    status, _, err = captau(*words, callback, "output_dir=run")
+    assert status == 0, err
+    rows = pd.read_csv(tmp_path / "run" / name).query(query)
+    returned = float((tmp_path / "values.txt").read_text())
+    assert returned == pytest.approx(rows[column].mean(), abs=1e-12)
+
+
+#: A sweeper that optimises: it tries two seeds, and writes what the jobs return.
+GREEDY = """
+from pathlib import Path
+
+from hydra.core.plugins import Plugins
+from hydra.plugins.sweeper import Sweeper
+
+
+class Greedy(Sweeper):
+    def setup(self, *, hydra_context, task_function, config):
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments):
+        jobs = [[*arguments, f"statistics.seed={seed}"] for seed in (1, 2)]
+        done = self.launcher.launch(jobs, initial_job_idx=0)
+        Path("values.txt").write_text("\\n".join(str(job.return_value) for job in done))
+"""
+
+
+@pytest.fixture
+def greedy(tmp_path, monkeypatch):
+    """Install a package with a sweeper, beside the folder in which a test works."""
+    plugins = tmp_path.with_name(f"{tmp_path.name}-plugins") / "hydra_plugins"
+    plugins.mkdir(parents=True)
+    (plugins / "greedy.py").write_text(GREEDY)
+    monkeypatch.syspath_prepend(str(plugins.parent))
+    monkeypatch.delitem(sys.modules, "hydra_plugins.greedy", raising=False)
+    Plugins.instance().register(importlib.import_module("hydra_plugins.greedy").Greedy)
+    node = {"_target_": "hydra_plugins.greedy.Greedy"}
+    ConfigStore.instance().store("greedy", node, group="hydra/sweeper", package="hydra.sweeper")
+    yield "hydra/sweeper=greedy"
+    del ConfigStore.instance().repo["hydra"]["sweeper"]["greedy.yaml"]
+
+
+def test_a_sweeper_optimises_what_a_command_returns(greedy, captau, tmp_path):
+    status, _, err = captau("bench", "-m", greedy, *CHEAP, "output_dir=s")
+    assert status == 0, err
+    first, second = (tmp_path / "values.txt").read_text().split()
+    frame = pd.read_csv(tmp_path / "s" / "1" / "correlations.csv")
+    assert first == second
+    assert float(second) == frame[frame["coefficient"] == "tau_c"]["value"].iloc[0]
+
+
+@pytest.mark.parametrize("command", ["data list", "validate", "table", "check"])
+def test_a_command_without_a_headline_value_says_so_to_a_sweeper(command, greedy, captau, tmp_path):
+    status, _, err = captau(*command.split(), "-m", greedy)
+    assert (status, err.count("\n")) == (2, 1), err
+    assert (
+        f"captau {command} returns no headline value, which hydra/sweeper=greedy would optimise"
+        in err
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_undefined_headline_value_is_said_to_a_sweeper(greedy, captau, tmp_path):
+    (tmp_path / "constant.py").write_text("def score(items):\n    return [1.0] * len(items)\n")
+    words = ("metrics=constant.py:score", *CHEAP[1:], "output_dir=s")
+    status, _, err = captau("bench", "-m", greedy, *words)
+    assert status == 1
+    assert "captau bench returned no headline value with these options" in err
