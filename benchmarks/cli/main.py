@@ -129,7 +129,7 @@ def _read_own_files(command: Command, words: list[str]) -> list[str]:
 
         check_config_dir(Path(folder))
     if any(word.startswith("run=") for word in words):
-        from .own_files import expand_stored_options
+        from .stored_options import expand_stored_options
 
         words = expand_stored_options(command, words)
     if folder or any(word.lstrip("+").startswith("experiment") for word in words):

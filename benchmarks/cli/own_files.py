@@ -1,314 +1,291 @@
-"""Options that are stored, in the run.json of a finished run (`run=DIR`) and in own files, and the check of these files.
+"""The folder of `--config-dir`: the models of its files, and its experiments as Hydra composes them.
 
-Stored options become words before those that are typed, which win. The folder of `--config-dir` is checked here, so that
-errors name file and line. Its files are plain YAML: `dataset/NAME.yaml` has `file` (the options of `dataset=file`) and
-`protocol`, `protocol/NAME.yaml` what differs from a dataset's usual protocol, `suite/NAME.yaml` a list `metrics`,
-`paper/NAME.yaml` what captau's own papers have, with the printed numbers in `paper/NAME.csv`, and `experiment/NAME.yaml`
-options of a command. `docs/own_files.md` shows one of each.
+Its files are plain YAML: `dataset/NAME.yaml` has `file` (the options of `dataset=file`) and `protocol`,
+`protocol/NAME.yaml` what differs from a dataset's usual protocol, `suite/NAME.yaml` a list `metrics`, `paper/NAME.yaml`
+what captau's own papers have, with the printed numbers in `paper/NAME.csv`, and `experiment/NAME.yaml` options of a
+command. `docs/own_files.md` shows one of each. Every file is checked before a command begins, so that errors name file
+and line.
+
+Models of options are made of their declarations: of an option's type, and of what checks its values.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import difflib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Discriminator,
+    Field,
+    RootModel,
+    Tag,
+    WrapValidator,
+    create_model,
+    model_validator,
+)
 
 from ...conf import OWN_GROUPS, own_files, shipped_names
 from ...datasets import registry
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
-from ...datasets.reading.rating_scales import scales_path
-from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
-from ..evaluation.papers.published_numbers import PaperTable
-from ..options.declaration import Option
-from ..options.reproduce import PaperSchema
-from ..options.shared import FILE, STORED
-from ..runs.finished_run import read_run
-from ..runs.output_folder import find_run
+from ...datasets.reading.rating_scales import scales_of_option, scales_path
+from ...datasets.reading.yaml_document import YamlDocument
+from ...datasets.reading.yaml_model import (
+    Flag,
+    Integer,
+    Number,
+    Text,
+    YamlModel,
+    fault,
+    one_of,
+    refused,
+    validate,
+)
+from ...metrics.spec_text import split_at_commas
+from ..options.declaration import Option, declarations
+from ..options.shared import FILE, PROTOCOL, STATISTICS, STORED, statistics_of
 from ..runs.results import find_missing_reason
 from ..scoring.catalog import dataset_names, resolve_metrics, usual_protocol
 from ..scoring.protocol import CHOICES, Protocol
 from ..scoring.score_store import OWN
 from ..statistics.coefficients.coefficient import coefficient_names
-from .arguments import (
-    EXPERIMENT,
-    EXPERIMENT_GROUP,
-    quoted,
-    read_protocol_word,
-    resolve_names,
-)
+from .arguments import EXPERIMENT, EXPERIMENT_GROUP, read_protocol_word, resolve_names
 from .command import Command
-from .registry import COMMANDS
+from .stored_options import check_programs
 
-_KEYS = tuple(option.key for option in STORED)
-RUN = "run"
-#: A text that means the same in Hydra's grammar with and without quotes.
-_PLAIN = re.compile(r"[A-Za-z_][\w.-]*")
+_STORED_KEYS = tuple(option.key for option in STORED)
 
-
-def expand_stored_options(command: Command, words: Sequence[str]) -> list[str]:
-    """Return the words of a command with `run=` replaced by the options that the run stored.
-
-    Raises:
-        InputError: on a folder without a run, or an option that the command lacks.
-    """
-    options = {option.key: option for option in command.declared()}
-    if not _has_stored(options):
-        return list(words)
-
-    typed = [word for word in words if word.partition("=")[0] != RUN]
-    stored: dict[str, str] = {}
-    for word in words:
-        key, _, value = word.partition("=")
-        if key == RUN:
-            folders = [str(find_run(f)) for f in split_folders(value)]
-            if len(folders) == 1:
-                stored |= _read_run_options(command, options, folders[0], typed)
-            elif command.name == "compare":
-                typed.append(f"run=[{','.join(map(quoted, folders))}]")
-            else:
-                raise InputError(f"{word}: one folder is expected; captau compare takes two")
-
-    typed_keys = {word.partition("=")[0] for word in typed}
-    _check_programs(stored, typed_keys)
-    if "dataset" in typed_keys:
-        # Options of a stored file belong to the stored dataset.
-        typed_keys.add("file")
-
-    expanded: list[str] = []
-    for key, value in stored.items():
-        # A typed `protocol=` takes the place of all stored options of the protocol.
-        if key not in typed_keys and key.partition(".")[0] not in typed_keys:
-            expanded.append(f"{key}={value}")
-    return [*expanded, *typed]
+# Values.
 
 
-def _check_programs(stored: Mapping[str, Any], typed_keys: Collection[str]) -> None:
-    """Check that programs to run are typed, and not only stored.
-
-    Raises:
-        InputError: where one is not.
-    """
-    for key in ("java.home", "java.spice"):
-        if key in stored and key not in typed_keys:
-            raise InputError(
-                f"{key} of a stored run or experiment names programs to run; if you trust {stored[key]}, type {key}= as well"
-            )
-
-
-def _has_stored(options: Mapping[str, Option]) -> bool:
-    """Say whether a command can take stored options; `run` of other commands is another option."""
-    return all(options.get(option.key) == option for option in STORED)
-
-
-def split_folders(value: str) -> list[str]:
-    """Return the folders of `A,B` or `[A,B]`; a folder that is there may have commas in its name."""
-    if expand_home(value).is_dir():
-        return [value]
-    return [part.strip(" '\"") for part in value.removeprefix("[").removesuffix("]").split(",")]
-
-
-def _read_run_options(
-    command: Command, options: Mapping[str, Option], folder: str, typed: Sequence[str]
-) -> dict[str, str]:
-    """Return the options of a finished run that this command has too and that are not its defaults.
-
-    Raises:
-        InputError: where Python objects were scored, which no file holds, and `typed` names none instead; where the
-            run's datasets are no names.
-    """
-    commands = [c.name for c in COMMANDS.values() if c is command]
-    if "dataset" in options:
-        declared = {c: {option.key: option for option in c.declared()} for c in COMMANDS.values()}
-        # Commands that take datasets and stored options take the runs of one another.
-        commands = []
-        for peer, by_key in declared.items():
-            if peer is command or (_has_stored(by_key) and "dataset" in by_key):
-                commands.append(peer.name)
-
-    run = read_run(folder, checks_numbers=False)
-    if (run.folder / "manifest.json").is_file():
-        raise InputError(
-            f"{folder} is the run of a large set, which run= does not take: captau score candidates=SHARDS "
-            f"output_dir={folder} continues it, captau score keep.run={folder} filters it, and table.md in it is its table"
-        )
-    if run.command not in commands:
-        raise InputError(
-            f"{folder} is a run of captau {run.command}; one of {', '.join(commands)} is expected"
-        )
-
-    config = dict(run.run.get("config") or {})
-    replaced = {word.partition("=")[0] for word in typed}
-    if in_memory := [key for key in config.get("in_memory", ()) if key not in replaced]:
-        raise InputError(
-            f"{folder} was run from Python objects that were not saved ({', '.join(in_memory)}); run it again from "
-            f"Python, or type {' '.join(f'{key}=…' for key in in_memory)} as well"
-        )
-
-    for group_name, key in (("dataset", "datasets"), ("paper", "papers")):
-        names: Any = config.get(key) or config.get(group_name) or ()
-        if not isinstance(names, list | dict | str | tuple):
-            raise InputError(
-                f"{folder}/run.json: config.{key} is {names!r}; names are expected; run it again"
-            )
-        config[group_name] = list(names)
-
-    if isinstance(rater := config.get("rater"), Mapping):
-        options = {**options, **{f"rater.{k}": Option(f"rater.{k}", None, "") for k in rater}}
-        config |= {f"rater.{k}": v for k, v in rater.items()} | {"rater": rater.get("name")}
-
-    left_out = command.options.own_meaning if run.command != command.name else ()
-    stored: dict[str, str] = {}
-    for key, option in options.items():
-        value = _look_up(config, key, option.default)
-        is_choice = key in ("protocol", "output_dir", *_KEYS, "rater.name", "rater.demo", *left_out)
-        if not is_choice and value not in ([], option.default):
-            stored[key] = _hydra_text(value)
-    return stored
-
-
-def _look_up(config: Mapping[str, Any], key: str, default: Any) -> Any:
-    """Return the value of a dotted key, or the default where there is none."""
-    value: Any = config
-    if key in config:
-        return config[key]
-    for name in key.split("."):
-        if not isinstance(value, Mapping) or name not in value:
-            return default
-        value = value[name]
+def _check_words(value: Any) -> Any:
+    """Check the value of an option that takes a text or number, or a list of them."""
+    for element in value if isinstance(value, list) else [value]:
+        if not isinstance(element, str | int | float) or isinstance(element, bool):
+            raise fault(f"{element!r}: a text, or a list of texts, is expected")
     return value
 
 
-def read_experiments(command: Command, words: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return one's own experiments by name, as Hydra composes them; those that words choose are checked.
+def _check_mapping(value: Any) -> Any:
+    """Check the value of an option that takes a mapping, or one as a text."""
+    if not isinstance(value, dict | str):
+        raise fault(f"{value!r}: a mapping of fields is expected")
+    return value
 
-    Raises:
-        InputError: where a chosen experiment is not there, has an option that the command lacks or a value of another
-            type, or names a program to run.
+
+def _check_condition(value: Any) -> Any:
+    """Check the value of `good=`, a share or conditions."""
+    return value if isinstance(value, dict) else _check_words(value)
+
+
+def _check_filled(value: Any) -> Any:
+    """Check that a list or a mapping has an entry."""
+    if not value:
+        raise fault("it is empty; write at least one entry")
+    return value
+
+
+def _check_metrics(value: Any) -> Any:
+    """Check metrics, without loading code that their specs name."""
+    with refused():
+        resolve_metrics(_as_typed(value), loads_code=False)
+    return value
+
+
+def _check_scales(value: Any) -> Any:
+    with refused():
+        scales_of_option(value, "scales")
+    return value
+
+
+def _as_typed(value: Any) -> Any:
+    """Return the list that a text such as `bleu_1,cider` stands for; other values as they are."""
+    parts = split_at_commas(value) if isinstance(value, str) else None
+    return value if parts is None or len(parts) < 2 else [part.strip() for part in parts]
+
+
+def _is_interpolation(value: Any) -> bool:
+    """Tell whether a value refers to others (`${…}`), which Hydra knows."""
+    return isinstance(value, str) and "${" in value
+
+
+def _pass_interpolation(value: Any, check: Callable[[Any], Any]) -> Any:
+    return value if _is_interpolation(value) else check(value)
+
+
+_Words = Annotated[Any, AfterValidator(_check_words)]
+_Metrics = Annotated[Any, AfterValidator(_check_words), AfterValidator(_check_metrics)]
+
+
+def _type_of(option: Option) -> Any:
+    """Return the type of an option's value in YAML."""
+    kinds = set(get_args(option.type) or (option.type,))
+    if option.key == "metrics":
+        value: Any = _Metrics
+    elif option.key == "file.scales":
+        value = Annotated[Any, AfterValidator(_check_scales)]
+    elif option.key == "good":
+        value = Annotated[Any, AfterValidator(_check_condition)]
+    elif option.takes.startswith("{"):
+        value = Annotated[Any, AfterValidator(_check_mapping)]
+    elif option.type is Any or get_origin(option.type) is list:
+        value = _Words
+    else:
+        (kind,) = kinds - {type(None)}
+        value = {str: Text, int: Integer, float: Number, bool: Flag}[kind]
+
+    may_be_none = option.default is None or type(None) in kinds
+    return value | None if may_be_none else value
+
+
+def _make_model(name: str, types: Mapping[str, Any], base: type[YamlModel] = YamlModel) -> Any:
+    """Return a model with a field for each key, none of which has to be there."""
+    fields: dict[str, Any] = {key: (kind, None) for key, kind in types.items()}
+    return create_model(name, __base__=base, **fields)
+
+
+class _ProtocolBase(YamlModel):
+    """Choices of a protocol, which go together.
+
+    Attributes:
+        has_typed_lists: whether lists may be written `a,b`, as on the command line.
     """
-    typed_keys = {word.partition("=")[0] for word in words}
-    chosen: list[str] = []
-    for word in words:
-        key, _, value = word.partition("=")
-        if key.lstrip("+") in (EXPERIMENT, EXPERIMENT_GROUP):
-            chosen += re.findall(r"[\w-]+", re.sub(r"^(choice|glob|sort|shuffle|tag)\(", "", value))
 
-    files = own_files(EXPERIMENT)
-    has_other_folders = any(key.lstrip("+") == "hydra.searchpath" for key in typed_keys)
-    experiments: dict[str, dict[str, Any]] = {}
-    for name in chosen:
-        if name in files:
-            experiments[name] = _read_experiment(command, files[name], typed_keys)
-        elif not (has_other_folders or name == "null"):
-            listed_names = ", ".join(files) or "none; --config-dir=DIR says where they lie"
-            raise InputError(f"unknown experiment '{name}'; known: {listed_names}")
+    has_typed_lists: ClassVar[bool] = False
 
-    # Those that are named only in the defaults of others may be of another command.
-    for name in files.keys() - experiments.keys():
-        with contextlib.suppress(InputError):
-            experiments[name] = _read_experiment(command, files[name], typed_keys)
-    return experiments
+    @model_validator(mode="after")
+    def _check_choices(self) -> Self:
+        values = {name: getattr(self, name) for name in self.model_fields_set}
+        changes = {name: v for name, v in values.items() if not _is_interpolation(v)}
+        if self.has_typed_lists:
+            changes = {name: _as_typed(value) for name, value in changes.items()}
+
+        # Choice by choice: the first after which the protocol is not valid is the wrong one. `k` needs `references`.
+        resolved: dict[str, Any] = {}
+        for name in sorted(changes, key=["references", "level", *CHOICES].index):
+            resolved[name] = changes[name]
+            if name == "references" and "k" in changes:
+                resolved["k"] = changes["k"]
+            with refused(below=name):
+                Protocol.resolve(OWN, usual_protocol(OWN), resolved)
+        return self
 
 
-def _read_experiment(command: Command, path: Path, typed_keys: Collection[str]) -> dict[str, Any]:
-    """Return an experiment's file as Hydra composes it: names of config groups stand among its defaults.
-
-    Raises:
-        InputError: where it has an option that the command lacks, a value of another type, or a program to run.
-    """
-    options = {option.key: option for option in command.declared()}
-    fields = read_yaml_fields(path)
-    defaults: list[Any] = []
-    values: dict[str, Any] = {}
-
-    def walk(fields: YamlFields, prefix: str) -> None:
-        for name in fields:
-            key = f"{prefix}{name}"
-            value = fields.plain_data(name)
-            if not prefix and name in ("defaults", "hydra"):
-                continue
-            if isinstance(value, dict) and any(k.startswith(f"{key}.") for k in options):
-                walk(fields.section(name), f"{key}.")
-                continue
-
-            if key not in options or key in _KEYS:
-                listed_by = f"captau {command.name} --help all"
-                label = f"option of captau {command.name}"
-                raise fields.error(name, str(unknown(label, key, options, listed_by=listed_by)))
-            try:
-                _place_value(command, options[key], value, defaults=defaults, values=values)
-            except InputError as error:
-                raise fields.error(name, str(error)) from error
-
-    walk(fields, "")
-    _check_programs(values, typed_keys)
-    node: dict[str, Any] = {}
-    for key, value in values.items():
-        *parents, name = key.split(".")
-        branch = node
-        for parent in parents:
-            branch = branch.setdefault(parent, {})
-        branch[name] = value
-
-    own_defaults = fields.plain_data("defaults") if "defaults" in fields else []
-    if "hydra" in fields:
-        node["hydra"] = fields.plain_data("hydra")
-    return {"defaults": [*own_defaults, *defaults], **node}
+class _TypedProtocolBase(_ProtocolBase):
+    has_typed_lists = True
 
 
-def _place_value(
-    command: Command,
-    option: Option,
-    value: Any,
-    *,
-    defaults: list[Any],
-    values: dict[str, Any],
-) -> None:
-    """Put a value of an experiment where Hydra expects it: a name of a config group among the defaults.
-
-    Raises:
-        InputError: on an unknown name or a value of another type.
-    """
-    if option.config_group and not isinstance(value, Mapping):
-        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        key, _, text = read_protocol_word(f"{option.key}={text}").partition("=")
-        if key != option.key:  # protocol: spearman
-            values[key] = text.split(",")
-            return
-        for name, names in resolve_names(command, key, text).items():
-            if name == key:
-                defaults.append({f"override /{name}": names if len(names) > 1 else names[0]})
-            else:
-                values[name] = names
-        return
-
-    kinds = get_args(option.type) or (option.type,)
-    numbers = {bool, int, float} & set(kinds)
-    is_interpolation = isinstance(value, str) and "${" in value
-    accepted = (*kinds, int if float in kinds else bool)
-    if numbers and not is_interpolation and type(value) not in accepted:
-        expected = " or ".join(sorted(kind.__name__ for kind in numbers))
-        raise InputError(f"{value!r} is not of type {expected}")
-    is_list = get_origin(option.type) is list
-    values[option.key] = value.split(",") if is_list and isinstance(value, str) else value
+_PROTOCOL_TYPES = {option.key.partition(".")[2]: _type_of(option) for option in PROTOCOL}
 
 
-def _hydra_text(value: Any) -> str:
-    """Return a value in Hydra's grammar."""
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{_hydra_text(k)}:{_hydra_text(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ",".join(map(_hydra_text, value)) + "]"
-    if value is None:
-        return "null"
-    if isinstance(value, str) and not _PLAIN.fullmatch(value):
-        return quoted(value)
-    text = str(value)
-    return text.lower() if isinstance(value, bool) else text
+class OwnProtocol(_make_model("ProtocolChoices", _PROTOCOL_TYPES, _ProtocolBase)):
+    """A file in `protocol/`, and the protocol of a dataset, a paper's table or a column."""
+
+
+# The files.
+
+
+class _FileBase(YamlModel):
+    path: Text
+
+
+#: The file of a dataset is needed, and its own name is the dataset's.
+_FILE_TYPES = {
+    name: _type_of(option)
+    for option in FILE
+    if (name := option.key.partition(".")[2]) not in ("path", "name")
+}
+
+
+class OwnTable(_make_model("FileOptions", _FILE_TYPES, _FileBase)):
+    """The options of `dataset=file` in a file in `dataset/`."""
+
+
+class OwnDataset(YamlModel):
+    """A file in `dataset/`."""
+
+    file: OwnTable
+    protocol: OwnProtocol = Field(default_factory=OwnProtocol)
+
+
+class OwnSuite(YamlModel):
+    """A file in `suite/`."""
+
+    metrics: Annotated[list[Text], AfterValidator(_check_metrics)]
+
+
+def _check_row(spec: Any) -> Any:
+    """Check what fills a row of a paper's table: metrics, nothing, or why it cannot be computed."""
+    if spec is None or find_missing_reason(str(spec)):
+        return spec
+    return _check_metrics(spec)
+
+
+class PaperColumn(YamlModel):
+    """A column of a paper's table."""
+
+    coefficient: Annotated[Text, one_of("coefficient", coefficient_names)] | None = None
+    dimension: _Words | None = None
+    protocol: OwnProtocol = Field(default_factory=OwnProtocol)
+    bound: Literal["low", "high"] | None = None
+    missing: Text | None = None
+
+    @model_validator(mode="after")
+    def _check_complete(self) -> Self:
+        if self.coefficient is None and self.missing is None:
+            raise fault(
+                "name its coefficient, as coefficient: tau_b, or say why it is missing: REASON"
+            )
+        return self
+
+
+class PaperTable(YamlModel):
+    """A table of metrics' correlations in a file in `paper/`; captau's own papers have other kinds besides."""
+
+    table: Text
+    kind: Annotated[Text, one_of("kind", lambda: ["correlation"])]
+    dataset: Annotated[Text, one_of("dataset", dataset_names)]
+    title: Text = ""
+    revision: Text = ""
+    scale: Number = 1.0
+    protocol: OwnProtocol = Field(default_factory=OwnProtocol)
+    rows: Annotated[
+        dict[str, Annotated[Any, AfterValidator(_check_row)]], AfterValidator(_check_filled)
+    ]
+    columns: Annotated[dict[str, PaperColumn], AfterValidator(_check_filled)]
+    row_protocols: dict[str, OwnProtocol] = Field(default_factory=dict)
+    row_raters: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    draws: dict[str, Any] = Field(default_factory=dict)
+    is_printed: Flag = True
+    note: Text = ""
+
+
+class OwnPaper(YamlModel):
+    """A file in `paper/`."""
+
+    title: Text
+    citation: Text
+    tables: Annotated[list[PaperTable], AfterValidator(_check_filled)]
+
+
+class OwnExperiment(RootModel[dict[str, Any]]):
+    """A file in `experiment/`, of a command that is not known: the one that reads it checks its options."""
+
+
+_MODELS: Mapping[str, type[BaseModel]] = {
+    "dataset": OwnDataset,
+    "protocol": OwnProtocol,
+    "suite": OwnSuite,
+    "paper": OwnPaper,
+    "experiment": OwnExperiment,
+}
 
 
 def check_config_dir(folder: Path) -> None:
@@ -337,109 +314,213 @@ def check_config_dir(folder: Path) -> None:
             raise InputError(f"{path}: captau has a {group_name} of this name; rename the file")
 
     for path in paths:
-        if path.parent.name not in OWN_GROUPS:
-            continue
-        fields = read_yaml_fields(path)
-        if not fields.names:
-            raise InputError(
-                f"{fields.location}: the file is empty; write its fields, or remove it"
-            )
-        _CHECKS[path.parent.name](fields, path)
-        fields.reject_unknown()
+        if path.parent.name in OWN_GROUPS:
+            _check_file(path)
 
 
-def _check_dataset(fields: YamlFields, path: Path) -> None:
-    options = fields.section("file")
-    table = path.parent / expand_home(options.text("path"))
-    if not table.is_file():
-        raise options.error("path", f"there is no file {table}")
-    if scales_path(table) == path:
-        raise options.error(
-            "path", f"{path.name} would be its file of scales; rename {options.text('path')}"
-        )
-    field_names = [option.key.partition(".")[2] for option in FILE]
-    _check_keys(options, [key for key in field_names if key != "name"])
-    for key in ("low", "high", "step"):
-        options.optional_number(key)
-    _check_protocol(fields.section("protocol"), path)
+def _check_file(path: Path) -> None:
+    """Check a file, and the files that belong to it.
 
+    Raises:
+        InputError: with file and line.
+    """
+    document = YamlDocument.read(path)
+    if document.plain in (None, {}):
+        raise InputError(f"{document.location}: the file is empty; write its fields, or remove it")
+    content = validate(document, _MODELS[path.parent.name])
 
-def _check_protocol(fields: YamlFields, _: Path) -> None:
-    names = list(CHOICES)
-    changes = _check_keys(fields, names)
-    # Field by field: the first after which the protocol is not valid is the wrong one. `k` needs `references`.
-    resolved: dict[str, Any] = {}
-    for name in sorted(changes, key=["references", "level", *names].index):
-        resolved[name] = changes[name]
-        if name == "references" and "k" in changes:
-            resolved["k"] = changes["k"]
-        try:
-            Protocol.resolve(OWN, usual_protocol(OWN), resolved)
-        except InputError as error:
-            raise fields.error(name, str(error)) from error
+    if isinstance(content, OwnDataset):
+        table = path.parent / expand_home(content.file.path)
+        if not table.is_file():
+            raise document.error(("file", "path"), f"there is no file {table}")
+        if scales_path(table) == path:
+            message = f"{path.name} would be its file of scales; rename {content.file.path}"
+            raise document.error(("file", "path"), message)
 
-
-def _check_suite(fields: YamlFields, _: Path) -> None:
-    try:
-        resolve_metrics(fields.texts("metrics"), loads_code=False)
-    except InputError as error:
-        raise fields.error("metrics", str(error)) from error
-
-
-def _check_paper(fields: YamlFields, path: Path) -> None:
-    for name in [field.name for field in dataclasses.fields(PaperSchema)][:2]:
-        fields.text(name)
-    for table in fields.sections("tables"):
-        _check_table(table, path)
-        table.reject_unknown()
-    if not path.with_suffix(".csv").is_file():
+    if isinstance(content, OwnPaper) and not path.with_suffix(".csv").is_file():
         raise InputError(f"{path}: the printed numbers are missing; put them into {path.stem}.csv")
 
 
-def _check_table(table: YamlFields, path: Path) -> None:
-    """Check a table of metrics' correlations; captau's own papers have other kinds besides."""
-    table.text("table")
-    table.choice("kind", ["correlation"])
-    table.choice("dataset", dataset_names())
-    _check_protocol(table.section("protocol"), path)
-    rows = table.section("rows")
-    for row, spec in _check_keys(rows).items():
-        try:
-            if spec is not None and not find_missing_reason(str(spec)):
-                resolve_metrics(spec, loads_code=False)
-        except InputError as error:
-            raise rows.error(row, str(error)) from error
-    columns = table.section("columns")
-    for name in columns:
-        column = columns.section(name)
-        if "missing" not in column:
-            column.choice("coefficient", coefficient_names())
-        _check_protocol(column.section("protocol"), path)
-        _check_keys(column, ["coefficient", "dimension", "protocol", "bound", "missing"])
-    _check_keys(table, [field.name for field in dataclasses.fields(PaperTable)])
+# Experiments.
 
 
-def _check_experiment(fields: YamlFields, _: Path) -> None:
-    """Check that the file holds values; the command that reads it checks the names of its options."""
-    _check_keys(fields)
-
-
-_CHECKS: Mapping[str, Callable[[YamlFields, Path], None]] = {
-    "dataset": _check_dataset,
-    "protocol": _check_protocol,
-    "suite": _check_suite,
-    "paper": _check_paper,
-    "experiment": _check_experiment,
-}
-
-
-def _check_keys(fields: YamlFields, field_names: list[str] | None = None) -> dict[str, Any]:
-    """Return the values of all fields, after checking that their names are known; None knows all.
+def read_experiments(command: Command, words: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return one's own experiments by name, as Hydra composes them; those that words choose are checked.
 
     Raises:
-        InputError: on the first that is not.
+        InputError: where a chosen experiment is not there, has an option that the command lacks or a value of another
+            type, or names a program to run.
     """
-    for name in fields:
-        if field_names is not None and name not in field_names:
-            raise fields.error(name, str(unknown("field", name, field_names)))
-    return {name: fields.plain_data(name) for name in fields}
+    typed_keys = {word.partition("=")[0] for word in words}
+    chosen: list[str] = []
+    for word in words:
+        key, _, value = word.partition("=")
+        if key.lstrip("+") in (EXPERIMENT, EXPERIMENT_GROUP):
+            chosen += re.findall(r"[\w-]+", re.sub(r"^(choice|glob|sort|shuffle|tag)\(", "", value))
+
+    files = own_files(EXPERIMENT)
+    has_other_folders = any(key.lstrip("+") == "hydra.searchpath" for key in typed_keys)
+    model = _experiment_model(command)
+    experiments: dict[str, dict[str, Any]] = {}
+    for name in chosen:
+        if name in files:
+            experiments[name] = _read_experiment(command, model, files[name], typed_keys)
+        elif not (has_other_folders or name == "null"):
+            listed_names = ", ".join(files) or "none; --config-dir=DIR says where they lie"
+            raise InputError(f"unknown experiment '{name}'; known: {listed_names}")
+
+    # Those that are named only in the defaults of others may be of another command.
+    for name in files.keys() - experiments.keys():
+        with contextlib.suppress(InputError):
+            experiments[name] = _read_experiment(command, model, files[name], typed_keys)
+    return experiments
+
+
+def _experiment_model(command: Command) -> type[YamlModel]:
+    """Return the model of an experiment of a command: its options, nested by the dots of their keys."""
+    checks = {
+        declaration.options[0].key: declaration.check_value
+        for declaration in declarations(command.options).values()
+        if declaration.has_one_key and declaration.read is None
+    }
+    types: dict[str, Any] = {"defaults": list[Any], "hydra": dict[str, Any]}
+    for option in command.declared():
+        if option.key in _STORED_KEYS:
+            continue
+        if option.config_group:
+            kind: Any = Annotated[Any, AfterValidator(partial(_check_names, command, option))]
+        else:
+            kind = _type_of(option)
+        if option.key in checks:
+            kind = Annotated[kind, AfterValidator(partial(_run_check, checks[option.key]))]
+        if option in STATISTICS:
+            kind = Annotated[kind, AfterValidator(partial(_check_statistic, option))]
+        types[option.key] = Annotated[kind, WrapValidator(_pass_interpolation)]
+
+    model = _nest(command.slug, types)
+    model.field_label = f"option of captau {command.name}"
+    model.fields_listed_by = f"captau {command.name} --help all"
+    return model
+
+
+def _nest(name: str, types: Mapping[str, Any]) -> Any:
+    """Return a model of types by dotted key, with a model for each first part that several keys share."""
+    own = {key: kind for key, kind in types.items() if "." not in key}
+    inner: dict[str, dict[str, Any]] = {}
+    for key, kind in types.items():
+        first, dot, rest = key.partition(".")
+        if dot:
+            inner.setdefault(first, {})[rest] = kind
+
+    for first, types_below in inner.items():
+        base = _TypedProtocolBase if first == "protocol" else YamlModel
+        fields = _make_model(first, types_below, base)
+        own[first] = _names_or_fields(own[first], fields) if first in own else fields
+    return _make_model(name, own)
+
+
+def _names_or_fields(names: Any, fields: Any) -> Any:
+    """Return the type of a value that is names of a config group, or a mapping of its options."""
+    of_names: Any = Annotated[names, Tag("names of a group")]
+    of_fields: Any = Annotated[fields, Tag("fields of a group")]
+
+    def choose(value: Any) -> str:
+        return "fields of a group" if isinstance(value, dict) else "names of a group"
+
+    return Annotated[of_names | of_fields, Discriminator(choose)]
+
+
+def _run_check(check: Callable[[Any], None], value: Any) -> Any:
+    with refused():
+        check(value)
+    return value
+
+
+def _check_statistic(option: Option, value: Any) -> Any:
+    with refused():
+        statistics_of({option.key.partition(".")[2]: value})
+    return value
+
+
+def _check_names(command: Command, option: Option, value: Any) -> Any:
+    """Check the names of a config group; options of a rater are left to it."""
+    if option.config_group == "rater" and isinstance(value, dict):
+        return value
+
+    _check_words(value)
+    if not all(str(name).strip() for name in _names_of(value)):
+        raise fault("an empty name; take it out")
+    with refused():
+        _resolve(command, option, value)
+    return value
+
+
+def _names_of(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _resolve(command: Command, option: Option, value: Any) -> dict[str, Any]:
+    """Return what the names of a config group mean, by the option that takes it: lists of names, or a choice.
+
+    Raises:
+        InputError: on an unknown name.
+    """
+    text = ",".join(map(str, _names_of(value)))
+    if option.key == "protocol":
+        key, _, choice = read_protocol_word(f"protocol={text}").partition("=")
+        if key != "protocol":  # protocol: spearman
+            return {key: _as_typed(choice)}
+    return resolve_names(command, option.key, text)
+
+
+def _read_experiment(
+    command: Command, model: type[YamlModel], path: Path, typed_keys: Collection[str]
+) -> dict[str, Any]:
+    """Return an experiment's file as Hydra composes it: names of config groups stand among its defaults.
+
+    Raises:
+        InputError: where it has an option that the command lacks, a value of another type, or a program to run.
+    """
+    document = YamlDocument.read(path)
+    validate(document, model)
+    options = {option.key: option for option in command.declared()}
+    node = {key: value for key, value in document.plain.items() if key in ("defaults", "hydra")}
+    defaults: list[Any] = list(node.get("defaults", []))
+    values: dict[str, Any] = {}
+    for key, value in _flatten(document.plain, options):
+        if key in node:
+            continue
+
+        option = options[key]
+        if not option.config_group or isinstance(value, Mapping) or _is_interpolation(value):
+            is_list = get_origin(option.type) is list
+            values[key] = value.split(",") if is_list and isinstance(value, str) else value
+            continue
+
+        for name, names in _resolve(command, option, value).items():
+            if name == key:
+                defaults.append({f"override /{name}": names if len(names) > 1 else names[0]})
+            else:
+                values[name] = names
+
+    check_programs(values, typed_keys)
+    for key, value in values.items():
+        *parents, name = key.split(".")
+        branch = node
+        for parent in parents:
+            branch = branch.setdefault(parent, {})
+        branch[name] = value
+    return {**node, "defaults": defaults}
+
+
+def _flatten(
+    plain: Mapping[str, Any], options: Mapping[str, Option], prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Yield the values of an experiment by the dotted keys of options."""
+    for name, value in plain.items():
+        key = f"{prefix}{name}"
+        is_section = any(known.startswith(f"{key}.") for known in options)
+        if is_section and isinstance(value, Mapping):
+            yield from _flatten(value, options, f"{key}.")
+        elif key in options or value is not None:  # a section may be empty
+            yield key, value

@@ -16,6 +16,7 @@ from ...conf import group, own_files, shipped_names
 from ...datasets import registry
 from ...datasets.errors import InputError, MissingFileError, unknown
 from ...datasets.reading.source_files import is_here
+from ...datasets.reading.yaml_document import YamlDocument
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ...metrics.external import load_metric, tell_apart
@@ -48,8 +49,7 @@ def read_config(group_name: str, name: str) -> dict[str, Any]:
     """Read a file of a config group as plain data, captau's or one's own."""
     path = own_files(group_name).get(name)
     if path:
-        # Those of one's own may begin with a byte-order mark, as some editors write it.
-        return yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        return YamlDocument.read(path).plain
     return _read_shipped(group_name, name)
 
 

@@ -5,14 +5,15 @@ A module that defines a model imports pydantic, which takes a while: import it w
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Generator, Iterable
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from ..errors import unknown
+from ..errors import InputError, unknown
 from .yaml_document import INVISIBLE, MOST_SHOWN, KeyPath, YamlDocument
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -49,14 +50,23 @@ def _keys_of(document: YamlDocument, details: ErrorDetails) -> KeyPath:
     """Return where an error is, without the names of validators that pydantic adds."""
     keys: KeyPath = ()
     for key in details["loc"]:
-        if (*keys, key) not in document.lines and details["type"] != "missing":
-            break
-        keys = (*keys, key)
+        if (*keys, key) in document.lines:
+            keys = (*keys, key)
+    if details["type"] == "missing":
+        keys = (*keys, details["loc"][-1])
     return (*keys, *details.get("ctx", {}).get("below", ()))
 
 
 class YamlModel(BaseModel):
-    """A mapping of a YAML file; a field that the model does not have is an error, as a misspelt one would have no effect."""
+    """A mapping of a YAML file; a field that the model does not have is an error, as a misspelt one would have no effect.
+
+    Attributes:
+        field_label: what messages call a field.
+        fields_listed_by: the command that lists the fields, where there are too many for a message.
+    """
+
+    field_label: ClassVar[str] = "field"
+    fields_listed_by: ClassVar[str] = ""
 
     model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
 
@@ -71,8 +81,8 @@ class YamlModel(BaseModel):
         known = [field.alias or name for name, field in cls.model_fields.items()]
         for name in value:
             if name not in known:
-                message = str(unknown("field", str(name), known))
-                raise fault(message, below=name)
+                error = unknown(cls.field_label, str(name), known, listed_by=cls.fields_listed_by)
+                raise fault(str(error), below=name)
         return value
 
 
@@ -80,6 +90,15 @@ def fault(message: str, *, below: str | int | None = None) -> PydanticCustomErro
     """Return the error that a validator raises at a value, or at one that is `below` it."""
     keys = () if below is None else (below,)
     return PydanticCustomError("fault", "{message}", {"message": message, "below": keys})
+
+
+@contextlib.contextmanager
+def refused(below: str | int | None = None) -> Generator[None]:
+    """Make an `InputError` of a block the fault of the value that a validator looks at, or of one `below` it."""
+    try:
+        yield
+    except InputError as error:
+        raise fault(str(error), below=below) from error
 
 
 def matching(pattern: str, expected: str) -> AfterValidator:
@@ -115,6 +134,10 @@ VISIBLE = AfterValidator(_refuse_invisible)
 Text = Annotated[str, VISIBLE]
 #: Whole numbers; true is none, as it would be to pydantic's own types.
 Count = Annotated[int, Field(strict=True, ge=0)]
+Integer = Annotated[int, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+#: Finite numbers; true is none.
+Number = Annotated[float, Field(strict=True, ge=-1e9, le=1e9, allow_inf_nan=False)]
 PositiveCount = Annotated[int, Field(strict=True, ge=1)]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 import captau as python
 from captau.benchmarks.cli.help import complete
@@ -83,10 +84,10 @@ def test_own_names_are_swept_and_completed(own, captau, monkeypatch):
         (
             "dataset/mine.yaml",
             "file:\n  path: ratings.csv\n  low: one\n",
-            ":3: file.low: 'one' is not a number",
+            ":3: file.low: 'one': a number is expected",
         ),
         ("suite/mine.yaml", "# mine\nmetrics: [blue]\n", ":2: metrics: unknown metric"),
-        ("suite/mine.yaml", "metric: [cider]\n", ":1: metrics: "),
+        ("suite/mine.yaml", "metric: [cider]\n", ":1: metric: unknown field"),
         ("dataset/mine.yaml", "file:\n  path: none.csv\n", ":2: file.path: there is no file"),
         (
             "dataset/mine.yaml",
@@ -105,7 +106,7 @@ def test_own_names_are_swept_and_completed(own, captau, monkeypatch):
         (
             "experiment/mine.yaml",
             "statistics:\n  replicates: many\n",
-            ":2: statistics.replicates: 'many' is not of type int",
+            ":2: statistics.replicates: 'many': a whole number is expected",
         ),
     ],
 )
@@ -118,6 +119,144 @@ def test_an_error_in_an_own_file_names_file_and_line(file, text, message, own, c
     assert status == 2
     assert err.startswith(f"captau: {path}{message}"), err
     assert err.count("\n") == 1
+
+
+#: A value of each type of YAML's.
+VALUES = (None, True, 3.5, "one", ["a"], [[]], {"a": 1})
+#: The commands that take the files, by folder; no file of another folder is there.
+READERS = {
+    "dataset": ("bench", "dataset=mine"),
+    "protocol": ("bench", "protocol=mine"),
+    "suite": ("bench", "metrics=mine"),
+    "paper": ("reproduce", "paper=mine"),
+    "experiment": ("bench", "experiment=mine"),
+}
+#: Each folder's file with its keys, and the values among `VALUES` that a key may have, by its dotted name.
+FUZZED = {
+    "dataset": (
+        {
+            "file": {"path": "ratings.csv", "low": 1, "high": 5, "value": "rating", "scales": {"x": {"low": 1, "high": 5}}},
+            "protocol": {"coefficients": ["tau_b"], "references": "first_k", "k": 1},
+        },
+        {
+            "file.low": [None, 3.5],
+            "file.high": [None, 3.5],
+            "file.value": [None, 3.5, "one"],
+            "file.scales": [None],
+            "file.scales.x.low": [3.5],
+            "file.scales.x.high": [3.5],
+            "protocol": [None],
+            "protocol.coefficients": [None],
+        },
+    ),
+    "protocol": ({"ratings": "mean", "split": "test", "undefined": "nan"}, {
+        "ratings": [None], "split": [None, 3.5, "one"], "undefined": [None],
+    }),
+    "suite": ({"metrics": ["bleu_1", "cider"]}, {}),
+    "paper": (
+        {
+            "title": "Doe 2026",
+            "citation": "@article{doe}",
+            "tables": [
+                {
+                    "table": "Table 1",
+                    "kind": "correlation",
+                    "dataset": "demo",
+                    "title": "Demo",
+                    "scale": 100,
+                    "protocol": {"ratings": "mean"},
+                    "rows": {"ROUGE": "rouge_l"},
+                    "columns": {"tau": {"coefficient": "tau_b", "protocol": {"ratings": "mean"}}},
+                    "is_printed": True,
+                    "note": "as printed",
+                }
+            ],
+        },
+        {
+            "title": [3.5, "one"],
+            "citation": [3.5, "one"],
+            "tables[1].table": [3.5, "one"],
+            "tables[1].title": [3.5, "one"],
+            "tables[1].scale": [3.5],
+            "tables[1].protocol": [None],
+            "tables[1].protocol.ratings": [None],
+            "tables[1].rows.ROUGE": [None],
+            "tables[1].columns.tau.protocol": [None],
+            "tables[1].columns.tau.protocol.ratings": [None],
+            "tables[1].note": [3.5, "one"],
+        },
+    ),
+    "experiment": (
+        {
+            "dataset": ["demo"],
+            "metrics": ["bleu_1"],
+            "protocol": {"coefficients": ["tau_b"], "ratings": "mean"},
+            "statistics": {"replicates": 100, "level": 0.95, "interval": "none"},
+            "details": True,
+        },
+        {
+            "protocol.coefficients": [None],
+            "protocol.ratings": [None],
+            "statistics": [None],
+        },
+    ),
+}  # fmt: skip
+
+
+def paths_of(value, path=()):
+    """Yield the keys that lead to each value of a file, the file itself first."""
+    yield path
+    entries = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for key, entry in entries:
+        yield from paths_of(entry, (*path, key))
+
+
+def replaced(value, path, new):
+    """Return a file with another value at the end of a path."""
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = replaced(value[path[0]], path[1:], new)
+    return copy
+
+
+@pytest.mark.parametrize("folder", FUZZED)
+def test_a_value_of_another_type_is_one_line_that_names_its_file(folder, captau, tmp_path):
+    """Each value of each file is replaced by one of each type."""
+    content, allowed = FUZZED[folder]
+    file = tmp_path / "my" / folder / "mine.yaml"
+    file.parent.mkdir(parents=True)
+    (file.parent / "ratings.csv").write_text(
+        "image,caption,rating,references\na,a dog,1,a dog runs\n"
+    )
+    (file.parent / "mine.csv").write_text(
+        "table,dataset,row,column,published,trained,source,note\n"
+    )
+    for path in paths_of(content):
+        name = "".join(f"[{key + 1}]" if isinstance(key, int) else f".{key}" for key in path)[1:]
+        for value in VALUES:
+            changed = replaced(content, path, value)
+            if changed == content or value in allowed.get(name, ()):
+                continue
+            file.write_text(yaml.safe_dump(changed))
+            status, _, err = captau(*READERS[folder], "--config-dir=my", "--cfg", "job")
+            assert (status, err.count("\n")) == (2, 1), (name, value, err)
+            assert re.match(rf"captau: \S+/{folder}/mine.yaml:\d+: ", err), (name, value, err)
+
+    # What is allowed is no error of the file.
+    for name, values in allowed.items():
+        path = tuple(
+            int(key) - 1 if key.isdigit() else key for key in re.findall(r"[^.\[\]]+", name)
+        )
+        file.write_text(yaml.safe_dump(replaced(content, path, values[-1])))
+        status, _, err = captau(*READERS[folder], "--config-dir=my", "--cfg", "job")
+        assert status == 0, (name, values[-1], err)
 
 
 @pytest.mark.parametrize(
