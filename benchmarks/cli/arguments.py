@@ -217,6 +217,8 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
             flags += [flag, value] if equals else [flag]
         elif flags and word in FLAGS.get(flags[-1], ()):
             flags.append(word)
+        elif flags and "=" not in word and flags[-1] in (*_SHOWING_FLAGS, "--info", "-i"):
+            raise InputError(f"{flags[-1]} {word}: {_expected_words(flags[-1])}")
         elif equals or word.startswith("~"):
             overrides += _read_override(command, word, words, is_sweep=is_sweep)
         elif (positional := command.options.positional) and not any(
@@ -227,6 +229,9 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
             raise _unexpected_word(command, word, overrides)
     _refuse_second_values(command, overrides)
     _check_flags(flags)
+    if "--hydra-help" in flags:
+        # That text is of Hydra alone, without a command's options.
+        overrides = [word for word in overrides if word.startswith("hydra")]
     return overrides, flags
 
 
@@ -329,6 +334,10 @@ def _read_override(
         return [f"{EXPERIMENT_GROUP}={f'[{value}]' if is_list else value}"]
     if key.startswith("+"):
         _check_added_key(command, key, options)
+    if key.startswith(("hydra.help.", "hydra/help")):
+        raise InputError(
+            f"{key}= changes nothing, as captau {command.name} --help shows a text of its own; leave it out"
+        )
     if key.startswith(("hydra.", "hydra/", "datasets.", "+", "~")) or "@" in key:
         return [word]
     if key.startswith("rater.") and command.name == "train":

@@ -43,6 +43,8 @@ def explain(error: Exception, command: Command) -> InputError:
         return explain_interpolation(error)
     if isinstance(error, MissingConfigException):
         return _explain_missing_file(error)
+    if (missing_default := _explain_missing_default(text)) is not None:
+        return missing_default
     if (advice := _advise(text)) is not None:
         return InputError(f"{text.strip().splitlines()[0].rstrip('.')}; {advice}")
 
@@ -55,10 +57,6 @@ def explain(error: Exception, command: Command) -> InputError:
         key = match.group(1)
         if key.startswith("hydra"):
             return InputError(f"Hydra has no option {key}; +{key}=… adds it")
-        if "@" in key:
-            return InputError(
-                f"the defaults of captau {command.name} lack {key}; +{key}=NAME adds it"
-            )
         if key.startswith("rater.") and command.name == "train":
             return InputError(
                 f"'{key}' is not an option of this rater; captau train rater=NAME --cfg job shows them"
@@ -83,12 +81,20 @@ def _explain_missing_file(error: MissingConfigException) -> InputError:
     return unknown(folder, name, list(error.options or choices_of(folder)))
 
 
+def _explain_missing_default(text: str) -> InputError | None:
+    """Return one line for a group of the user's own that is not among the defaults; None for other errors."""
+    match = re.search(r"append to your default list use (\+\S+)", text)
+    return InputError(f"the defaults lack this group; write {match[1]}") if match else None
+
+
 def _advise(text: str) -> str | None:
     """Return what to write instead of an override that Hydra refuses; None where its error needs no advice."""
     if text.startswith("Could not append to config. An item is already"):
         return "leave out the +"
     if text.startswith("Could not delete from config"):
         return "leave out the ~ and what follows it"
+    if text.startswith("provider=hydra.searchpath"):
+        return "name a folder that is there: hydra.searchpath=[file://FOLDER]"
     if text.startswith("Ambiguous value for argument"):
         return "write [A,B] for a list, or add --multirun for a run of each"
     if text.startswith("Sweep parameters") and "requires --multirun" in text:

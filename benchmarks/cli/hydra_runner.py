@@ -12,6 +12,7 @@ import math
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +34,7 @@ from ...metrics.progress import draw_no_bars
 from ...metrics.spec_text import split_at_commas
 from ..options.declaration import Composed
 from ..runs.output_folder import RUN_FILE
+from ..scoring.catalog import choices_of
 from .command import Command, Outcome
 from .hydra_config import HYDRA_FILES, QUIET, register
 from .hydra_errors import COMPOSITION_ERRORS, explain, explain_interpolation
@@ -357,18 +359,28 @@ def run_hydra(command: Command, words: Sequence[str]) -> int:
     """
     register(command)
     _check_sweeper(command, words)
-    _check_ranges(words)
+    _check_sweep(command, words)
     job = Job(command.name)
     arguments = list(words)
     if folder := os.environ.get(CONFIG_DIR):
         arguments += ["--config-dir", folder]
 
     try:
-        with _folders_restored(job), _log_restored(), _argv(arguments):
+        with (
+            _folders_restored(job),
+            _log_restored(),
+            _argv(arguments),
+            warnings.catch_warnings(),
+        ):
+            # Hydra would go on without a folder of hydra.searchpath that is not there.
+            warnings.filterwarnings("error", "provider=.* is not available")
             program = hydra.main(
                 version_base="1.3", config_path="pkg://captau.conf", config_name=command.slug
             )
             program(job)()
+    except SystemExit as error:
+        # Hydra has printed a line of its own, such as on a package that --package names and that is not there.
+        return 2 if error.code else 0
     except FailedJobError as error:
         job.failures = job.failures or [str(error)]
     except COMPOSITION_ERRORS as error:
@@ -417,19 +429,33 @@ def _check_sweeper(command: Command, words: Sequence[str]) -> None:
             )
 
 
-def _check_ranges(words: Sequence[str]) -> None:
-    """Check that ranges of a sweep have values: Hydra would run no job, and call this a success.
+def _check_sweep(command: Command, words: Sequence[str]) -> None:
+    """Check that functions of a sweep have values: Hydra would run no job, and call this a success.
 
     Raises:
-        InputError: where one has none.
+        InputError: where one has none, or needs another sweeper.
     """
     parser = OverridesParser.create()
+    groups = {option.key: option.config_group for option in command.declared()}
+    has_sweeper = any(word.startswith("hydra/sweeper=") for word in words)
     for word in words:
-        if "=range(" not in word:
-            continue
-        override = parser.parse_override(word)
-        if override.is_sweep_override() and not any(True for _ in override.sweep_iterator()):
-            raise InputError(f"{word}: the range has no values; give it a start below its stop")
+        key, _, value = word.partition("=")
+        if value.startswith("range("):
+            override = parser.parse_override(word)
+            if override.is_sweep_override() and not any(True for _ in override.sweep_iterator()):
+                raise InputError(f"{word}: the range has no values; give it a start below its stop")
+        elif value.startswith("interval(") and not has_sweeper:
+            raise InputError(
+                f"{word}: an interval needs a sweeper such as hydra/sweeper=optuna; without one, write {key}=range(…)"
+            )
+        elif value.startswith("glob(") and key in groups:
+            if not groups[key]:
+                raise InputError(
+                    f"{word}: glob() finds files of config groups, which {key}= is not of; write {key}=A,B"
+                )
+            pattern: Any = parser.parse_override(word).value()
+            if not pattern.filter(choices_of(key)):
+                raise InputError(f"{word}: no {key} matches; known: {', '.join(choices_of(key))}")
 
 
 @contextlib.contextmanager

@@ -191,6 +191,12 @@ def _bounded_composer() -> type[Any]:
     return BoundedComposer
 
 
+def describe_invisible(text: str) -> str:
+    """Return what is wrong with a text that has a character which shows nothing; empty where it has none."""
+    hidden = INVISIBLE.search(text)
+    return f"the character U+{ord(hidden[0]):04X} is not shown; take it out" if hidden else ""
+
+
 def plain_yaml(text: str) -> Any:
     """Return what YAML takes a text without quotes for, such as a number."""
     from ruamel.yaml import YAML

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, unknown
-from .yaml_document import INVISIBLE, KeyPath, YamlDocument
+from .yaml_document import KeyPath, YamlDocument, describe_invisible
 
 
 class YamlFields:
@@ -81,10 +81,8 @@ class YamlFields:
                 name, f"{len(str(value)):,} characters; at most {max_length:,} are expected"
             )
 
-        hidden = INVISIBLE.search(str(value))
-        if hidden:
-            code = f"U+{ord(hidden[0]):04X}"
-            raise self.error(name, f"the character {code} is not shown; take it out")
+        if problem := describe_invisible(str(value)):
+            raise self.error(name, problem)
 
         return str(value)
 

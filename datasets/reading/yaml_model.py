@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ..errors import InputError, unknown
-from .yaml_document import INVISIBLE, MOST_SHOWN, KeyPath, YamlDocument
+from .yaml_document import MOST_SHOWN, KeyPath, YamlDocument, describe_invisible
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -124,8 +124,8 @@ def one_of(label: str, choices: Callable[[], Iterable[str]]) -> AfterValidator:
 
 
 def _refuse_invisible(text: str) -> str:
-    if hidden := INVISIBLE.search(text):
-        raise fault(f"the character U+{ord(hidden[0]):04X} is not shown; take it out")
+    if problem := describe_invisible(text):
+        raise fault(problem)
     return text
 
 

@@ -161,7 +161,10 @@ def read_items(
     if kinds[0] == "dataset":
         frame = _dataset_items(source, data_root, images)
     else:
-        frame = table_reader(read_table(folder / source.text("file")), images)
+        table = folder / source.text("file")
+        if not table.is_file():
+            raise source.error("file", f"there is no file {table}")
+        frame = table_reader(read_table(table), images)
 
     if "leave_out_unanimous" in source and "min" not in frame:
         raise source.error("leave_out_unanimous", "the items come without ratings; leave it out")

@@ -183,11 +183,11 @@ def test_a_run_that_fails_leaves_no_folder_that_it_made(captau, tmp_path):
         (["++fresh.key=[1,2]", "--cfg", "job", "-p", "fresh"], 0, ["key:", "- 1"]),
         (["+floors=true"], 2, ["An item is already at 'floors'; leave out the +"]),
         (["~cache.use", "--cfg", "job", "-p", "cache"], 0, ["root: null\nscores: null\n"]),
-        (["~java", "--cfg", "job", "-p", "java"], 1, ["package 'java' not found in config"]),
+        (["~java", "--cfg", "job", "-p", "java"], 2, ["package 'java' not found in config"]),
         (["~floors"], 2, ["captau bench needs the option floors=", "leave out ~floors"]),
         (["~dataset"], 2, ["dataset is empty"]),
         (["+protocol@other=mean_rating", "--cfg", "job", "-p", "other"], 0, ["ratings: mean"]),
-        (["protocol@other=usual"], 2, ["+protocol@other=NAME adds it"]),
+        (["protocol@other=usual"], 2, ["write +protocol@other=usual"]),
         (["+seeed=1", "+flors=true"], 2, ["unknown option", "did you mean floors"]),
         (["statistics.seed=1,2"], 2, ["add --multirun for a run of each"]),
         (["--cfg", "hydra", "-p", "hydra.job"], 0, ["name: captau"]),
@@ -209,6 +209,21 @@ def test_a_run_that_fails_leaves_no_folder_that_it_made(captau, tmp_path):
         (["hydra.nothing=1"], 2, ["Hydra has no option hydra.nothing; +hydra.nothing=… adds it"]),
         (["+hydra.callbacks.x._target_=no.Class"], 2, ["Error locating target 'no.Class': No module"]),
         (["hydra.mode=NOTHING"], 2, ["NOTHING"]),
+        (["--cfg", "nothing"], 2, ["--cfg nothing: one of job, hydra, all is expected"]),
+        (["--info", "nothing"], 2, ["--info nothing: one of "]),
+        (["--cfg", "job", "--package", "nothing"], 2, ["package 'nothing' not found in config"]),
+        (["--hydra-help", *CHEAP], 0, ["--config-dir,-cd"]),
+        (["hydra.help.template=x"], 2, ["hydra.help.template= changes nothing"]),
+        (["hydra/help=default"], 2, ["hydra/help= changes nothing"]),
+        (["hydra.searchpath=[file://nowhere]"], 2, ["path=nowhere is not available", "name a folder that is there"]),
+        (["-m", "metrics=glob(bleu*)"], 2, ["glob() finds files of config groups", "write metrics=A,B"]),
+        (["-m", "dataset=glob(nothing*)"], 2, ["no dataset matches; known: "]),
+        (["-m", "statistics.seed=interval(1,3)"], 2, ["an interval needs a sweeper such as hydra/sweeper=optuna"]),
+        (["-m", "statistics.seed=range(3,1)"], 2, ["the range has no values"]),
+        (["--cfg", "job", "statistics.seed=int(3.0)", "+a.b=1"], 0, ["seed: 3", "b: 1"]),
+        (["--cfg", "job", "--resolve", "statistics.seed=${oc.env:NOPE,5}"], 0, ["seed: 5"]),
+        (["output_dir=${oc.env:NOPE}"], 2, ["Environment variable 'NOPE' not found"]),
+        (["hydra/output=nothing"], 2, ["unknown hydra/output 'nothing': known: default"]),
         (["metrics=${oc.env:MY_METRIC}", *CHEAP[1:], "output_dir=run"], 0, ["ROUGE-2"]),
         (["statistics.seed=${oc.decode:'7'}", *CHEAP, "output_dir=run"], 0, ["written to run"]),
     ],
@@ -250,6 +265,32 @@ def test_what_is_typed_wins_over_an_experiment(my, captau, tmp_path):
     assert read_metrics(tmp_path / "run")[0] == "rouge_l"
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert record["protocols"]["demo"]["ratings"] == "per_rating"
+
+
+def test_a_group_that_no_default_names_is_added_by_a_plus(my, captau):
+    status, _, err = captau("bench", "model=big", "--config-dir=my", "--cfg", "job")
+    assert (status, err) == (2, "captau: the defaults lack this group; write +model=big\n")
+    for word, line in {"+model=big": "model:", "+model@statistics.m=big": "  m:"}.items():
+        status, out, _ = captau("bench", word, "--config-dir=my", "--cfg", "job")
+        assert status == 0
+        assert f"\n{line}\n" in out
+
+
+def test_a_job_has_the_variables_and_the_name_that_are_typed(captau, tmp_path, monkeypatch):
+    monkeypatch.delenv("MY_VARIABLE", raising=False)
+    (tmp_path / "mine.py").write_text(
+        "import os\n\ndef score(items):\n    return [float(os.environ['MY_VARIABLE'])] * len(items)\n"
+    )
+    (tmp_path / "c.json").write_text('{"1": "a dog"}')
+    (tmp_path / "r.json").write_text('{"1": ["a dog runs"]}')
+    words = ("candidates=c.json", "references=r.json", "metrics=mine.py:score")
+    hydra = ("+hydra.job.env_set.MY_VARIABLE=7", "hydra.job.name=mine", "hydra/job_logging=default")
+    status, _, err = captau("score", *words, *hydra, "output_dir=${hydra:job.name}")
+    assert status == 0, err
+    assert "MY_VARIABLE" not in os.environ
+    corpus = json.loads((tmp_path / "mine" / "corpus.json").read_text())
+    assert "7.0" in json.dumps(corpus)
+    assert (tmp_path / "mine" / "mine.log").is_file()
 
 
 def test_a_primary_file_of_ones_own(my, captau, tmp_path):

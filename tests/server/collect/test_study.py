@@ -81,6 +81,7 @@ def line_of(path, text):
         ({"min_words": 9}, "min_words: 9", ["min_words", "leave it out"]),
         ({"attention_every": 9}, "attention_every: 9", ["no attention item"]),
         ({**ATTENTION, "attention_every": 5}, "attention_every: 5", ["per_rater=4"]),
+        ({"items": {"file": "none.csv"}}, "file: none.csv", ["items.file", "there is no file"]),
         ({"items": {"images": "none"}}, "images: none", ["items.images", "not a folder"]),
         ({"items": {"systems": ["sys-9"]}}, "systems:", ["items.systems", "sys-9"]),
         ({"crowd": {"parameter": "x"}}, "crowd:", ["crowd", "leave it out"]),
