@@ -80,19 +80,35 @@ def make_score_tables(
         n_images: the number of images of each set of references.
         file_notes: what there is to say of the files, for the lines below the first table.
     """
-    by_order = sorted(((m.spec, metric_style(m)) for m in metrics), key=lambda m: m[1].order)
-    table = _score_table(choices, by_order, scores, n_images)
+    styled_metrics = [(metric.spec, metric_style(metric)) for metric in metrics]
+    styled_metrics.sort(key=lambda styled: styled[1].order)
+    table = _score_table(choices, styled_metrics, scores, n_images)
     # What may be wrong with the numbers stands before what explains them.
     table = replace(table, notes=[*table.notes[:1], *file_notes, *table.notes[1:]])
+
     remarks: dict[str, list[str]] = {}
     for scored in scores.systems:
         for spec, texts in scored.remarks.items():
             remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *texts]))
+
+    # Without a metric there is nothing to order systems by.
+    verdicts = _verdicts(choices, styled_metrics, scores) if metrics else []
+    table = replace(table, verdict=" ".join(verdicts))
+    tables = [add_unavailable_rows(table, metrics, remarks, missing)]
+    if scores.differences is not None:
+        for name, rows in groups_of(scores.differences, "references"):
+            title = "Differences" + (f", references {name}" if len(n_images) > 1 else "")
+            tables.append(_difference_table(title, styled_metrics, rows, choices))
+    return tables
+
+
+def _verdicts(choices: ScoreChoices, metrics: StyledMetrics, scores: CaptionScores) -> list[str]:
+    """Say of each set of references which system is best."""
     verdicts: list[str] = []
-    for name, rows in groups_of(scores.corpus_rows, "references") if metrics else ():
+    for name, rows in groups_of(scores.corpus_rows, "references"):
         standings: dict[str, list[Standing]] = {}
         tests: dict[str, PairTests] = {}
-        for spec, style in by_order:
+        for spec, style in metrics:
             is_high = style.higher_is_better
             corpus_rows = rows[rows["metric"] == spec]
             differences = _differences_of(scores.differences, name, spec)
@@ -102,15 +118,10 @@ def make_score_tables(
             tests[spec] = find_score_tests(
                 differences, choices.statistics, higher_is_better=is_high
             )
-        verdict = score_verdict(rows, standings, tests, dict(by_order))
+
+        verdict = score_verdict(rows, standings, tests, dict(metrics))
         verdicts.append(f"{name}: {verdict}" if scores.has_several_references else verdict)
-    table = replace(table, verdict=" ".join(verdicts))
-    tables = [add_unavailable_rows(table, metrics, remarks, missing)]
-    if scores.differences is not None:
-        for name, rows in groups_of(scores.differences, "references"):
-            title = "Differences" + (f", references {name}" if len(n_images) > 1 else "")
-            tables.append(_difference_table(title, by_order, rows, choices))
-    return tables
+    return verdicts
 
 
 def _differences_of(
@@ -119,8 +130,9 @@ def _differences_of(
     """Return the rows of a metric with one set of references; None without tests."""
     if differences is None:
         return None
-    is_own = differences["references"] == references
-    return differences[is_own & (differences["metric"] == metric)]
+
+    is_of_references = differences["references"] == references
+    return differences[is_of_references & (differences["metric"] == metric)]
 
 
 def _score_table(
@@ -129,13 +141,16 @@ def _score_table(
     scores: CaptionScores,
     n_images: Mapping[str, int],
 ) -> ResultTable:
+    """Return the table of corpus scores: a row a metric, a column a system and set of references."""
     has_intervals = choices.statistics.uses_resampling
     columns: list[str] = []
     for scored in scores.systems:
-        columns += [_head(scored, scores) or "score"]
-        columns += ["±"] if has_intervals else []
+        columns.append(_head(scored, scores) or "score")
+        if has_intervals:
+            columns.append("±")
     if choices.trust is not None:
         columns.append("agreement with people")
+
     rows: list[Row] = []
     for spec, style in metrics:
         cells: list[AnyCell] = []
@@ -146,6 +161,7 @@ def _score_table(
         if choices.trust is not None:
             cells.append(scores.reliability.cell(spec))
         rows.append(Row(style.label, cells))
+
     notes = list(_notes(choices, metrics, scores, n_images))
     spare = (tuple(index for index, column in enumerate(columns) if column == "±"),)
     return ResultTable("Corpus scores", "metric", columns, rows, notes=notes, spare=spare)
@@ -159,6 +175,7 @@ def _head(scored: SystemScores, scores: CaptionScores) -> str:
 
 
 def _half_width(scored: SystemScores, spec: str, style: MetricStyle) -> AnyCell:
+    """Return the cell of half the width of a score's interval."""
     interval = scored.intervals.get(spec)
     if interval is None:
         return MISSING
@@ -170,7 +187,9 @@ def scale_note(styles: Sequence[MetricStyle]) -> str:
     unscaled = [s.label for s in styles if s.scale != 100]
     if len(unscaled) == len(styles):
         return "Scores as computed"
-    return "Scores ×100" + (f", but for {', '.join(unscaled)}: as computed" if unscaled else "")
+    if not unscaled:
+        return "Scores ×100"
+    return f"Scores ×100, but for {', '.join(unscaled)}: as computed"
 
 
 def _notes(
@@ -179,6 +198,7 @@ def _notes(
     scores: CaptionScores,
     n_images: Mapping[str, int],
 ) -> Iterator[str]:
+    """Yield the notes below the table of corpus scores."""
     counts = {s.references: len(s.items) for s in scores.systems}
     fewest = min(counts.values())
     per_system = " of each system" if scores.has_several_systems else ""
@@ -186,20 +206,26 @@ def _notes(
     if len(set(counts.values())) > 1:
         captions = "Captions: " + ", ".join(f"{n:,} with {name}" for name, n in counts.items())
     yield f"{captions}. {scale_note([style for _, style in metrics])}."
+
     if choices.normalise != "none":
         yield f"Captions and references are normalised by the rule {choices.normalise}."
     for name, total in n_images.items():
         if counts[name] < total:
             yield f"partial: {counts[name]:,} of the {total:,} images of {name}."
-    copies = {_head(scored, scores): find_own_references(scored.items) for scored in scores.systems}
-    counts_of_copies = [
-        f"{head}{': ' * bool(head)}{own.count()}" for head, own in copies.items() if own.n_copies
-    ]
+
+    counts_of_copies: list[str] = []
+    for scored in scores.systems:
+        head = _head(scored, scores)
+        own_references = find_own_references(scored.items)
+        if own_references.n_copies:
+            count = own_references.count()
+            counts_of_copies.append(f"{head}: {count}" if head else count)
     if counts_of_copies:
         yield (
             f"{'; '.join(counts_of_copies)}. These captions are scored against themselves, and too high: remove them from "
             "the references."
         )
+
     has_own_idf = any(spec.startswith("cider") and "df=" not in spec for spec, _ in metrics)
     if has_own_idf and fewest < IMAGES_OF_PUBLISHED_CIDER:
         yield (
@@ -207,6 +233,7 @@ def _notes(
             "the higher is CIDEr (by 15 % on 50 of COCO's 5,000 test images, by 7 % on 400): compare it with CIDEr of the "
             "same images alone. cider(df=FILE) counts it over another set's references (docs/own_captions.md)."
         )
+
     yield from dict.fromkeys(style.note for _, style in metrics if style.note)
     for scored in scores.systems:
         head = _head(scored, scores)
@@ -214,11 +241,17 @@ def _notes(
             if reason := scored.undefined_note(spec):
                 of_system = f" ({head})" if head else ""
                 yield TableNote(f"{style.label}{of_system}: {reason}.", (style.label,))
+
     if any(scored.intervals for scored in scores.systems):
         words = interval_words(choices.statistics)
         yield TableNote(f"±: half the width of the {words}; both ends in corpus.csv.", ("±",))
-    intervals = [i for scored in scores.systems for i in scored.intervals.values()]
-    yield from dict.fromkeys(f"{interval.note}." for interval in intervals if interval.note)
+    interval_notes: dict[str, None] = {}
+    for scored in scores.systems:
+        for interval in scored.intervals.values():
+            if interval.note:
+                interval_notes[f"{interval.note}."] = None
+    yield from interval_notes
+
     if choices.trust is not None:
         labels = {spec: style.label for spec, style in metrics}
         yield from reliability_notes(choices.trust, scores.reliability, labels)
@@ -230,7 +263,9 @@ def _notes(
 def _difference_table(
     title: str, metrics: StyledMetrics, rows: pd.DataFrame, choices: ScoreChoices
 ) -> ResultTable:
-    statistics, styles = choices.statistics, dict(metrics)
+    """Return the table of the differences of every two systems, a star where one is significant."""
+    statistics = choices.statistics
+    styles = dict(metrics)
     p_value = p_value_column(statistics.correction)
     cells: dict[tuple[str, str], dict[str, Cell]] = {}
     for row in rows.to_dict("records"):
@@ -240,10 +275,11 @@ def _difference_table(
         star = STAR if row[p_value] <= 1 - statistics.level else ""
         cell = replace(cell, text=f"{plus}{cell}{star}")
         cells.setdefault((row["system_a"], row["system_b"]), {})[row["metric"]] = cell
-    table_rows = [
-        Row(f"{a} − {b}", [by_metric.get(spec, MISSING) for spec in styles])
-        for (a, b), by_metric in cells.items()
-    ]
+
+    table_rows: list[Row] = []
+    for (system_a, system_b), by_metric in cells.items():
+        row_cells = [by_metric.get(spec, MISSING) for spec in styles]
+        table_rows.append(Row(f"{system_a} − {system_b}", row_cells))
     note = (
         f"{STAR}: significant at level {100 * (1 - statistics.level):g} % (paired bootstrap over images, "
         f"{statistics.replicates:,} replicates, {CORRECTION_LABELS[statistics.correction]}); intervals in "
@@ -271,12 +307,15 @@ def rank_by_score(
     sign = 1 if higher_is_better else -1
     scores = corpus.set_index("system")["score"].dropna() * sign
     values = {str(system): float(score) for system, score in scores.items()}
+
+    # What was not tested has no rank.
     ranks: Mapping[str, int] = {}
     if differences is not None and len(differences):
         p_values = differences[p_value_column(statistics.correction)]
         pairs = zip(differences["system_a"], differences["system_b"], p_values, strict=True)
         by_pair = {frozenset((a, b)): float(p) for a, b, p in pairs}
         ranks = rank_clusters(values, by_pair, 1 - statistics.level)
+
     order = sorted(values, key=lambda system: -values[system])
     return [Standing(system, values[system], ranks.get(system)) for system in order]
 
@@ -325,6 +364,7 @@ def find_leading_metric(corpus: pd.DataFrame, metrics: Sequence[str]) -> str:
             groups.setdefault(key, []).append(metric)
     if not groups:
         return metrics[0]
+
     largest = max(groups.values(), key=len)
     return max(largest, key=lambda metric: float(rows[metric]["agreement"]))
 
@@ -346,17 +386,22 @@ def score_verdict(
         styles: by metric.
     """
     metric = find_leading_metric(corpus, list(standings))
-    places, style = standings[metric], styles[metric]
+    places = standings[metric]
+    style = styles[metric]
     if not places:
         return f"{style.label} has no score of these captions."
+
     row = records_of(corpus[corpus["metric"] == metric])[0]
     agreement = describe_agreement(row)
     by = f"{style.label} (agreement with people: {agreement})" if agreement else style.label
+
     best = places[0].label
+    # Standings hold scores of which more is better.
     value = places[0].value if style.higher_is_better else -places[0].value
     score = format_number(value, style.scale, style.decimals)
     if len(places) == 1:
         return f"{best or 'The captions'} reach{'es' * bool(best)} {score} by {by}."
+
     sentence = f"By {by}, {best} is best ({score}){lead_words(places, tests[metric])}"
     if len(standings) > 1:
         n_first = sum(bool(places) and places[0].label == best for places in standings.values())

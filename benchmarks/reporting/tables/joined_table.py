@@ -7,7 +7,7 @@ writes in each style; `written_table` is that of a run without correlations.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from string import ascii_lowercase
@@ -108,28 +108,37 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     """
     if runs[0].has_corpus_scores:
         return join_systems(runs, choices)
+
     sources = name_runs(runs)
     # The tables of a paper have the columns that it prints, and its order.
     is_paper = runs[0].command == "reproduce"
     coefficients = choices.coefficients or (ALL if is_paper else HEADLINE,)
     choices = replace(choices, coefficients=coefficients)
     columns = _columns(sources, choices)
-    is_survey = choices.coefficients == (HEADLINE,) and len({k[0] for k in columns} - {MEAN}) > 1
+
+    datasets = {key[0] for key in columns} - {MEAN}
+    is_survey = choices.coefficients == (HEADLINE,) and len(datasets) > 1
     # Beside several datasets, numbers alone fill the text's width.
     intervals = choices.intervals or ("none" if is_survey else "subscript")
     choices = replace(choices, intervals=intervals)
+
     has_details = choices.notes == "full"
     computed = computed_rows(sources, columns, intervals)
     published = add_published_rows(columns, computed, choices.published, has_remarks=has_details)
     drafts = choose_rows([*computed, *published.rows], choices.rows)
     if is_survey and not choices.rows:
         drafts = [draft for draft in drafts if draft.kind not in ("floors", "ceilings")]
+
     mean_note = _average_runs(columns, drafts) if is_survey and len(sources) > 1 else ""
     has_dropped_clusters = _without_clusters(columns, drafts)
     _finish_cells(columns, drafts)
+
+    # Who names rows wants them in that order.
     if choices.sort or not (choices.rows or is_paper):
         drafts = sort_rows(drafts, columns, choices.sort)
+    # Labels come last, since rows are found by their original names.
     name_rows(drafts, choices.names, choices.own)
+
     notes = _notes(sources, columns, drafts, choices, mean_note, is_survey=is_survey)
     notes += published.notes(drafts, has_details=has_details)
     if has_dropped_clusters:
@@ -139,8 +148,10 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
         notes.append(f"Computed by captau {', '.join(versions)}.")
     if choices.notes == "none":
         notes = []
+        # Without texts, cells have no footnotes' letters.
         for draft in drafts:
             draft.texts.clear()
+
     letters: dict[str, str] = {}
     rows = [_row(draft, columns, letters) for draft in _by_kind(drafts)]
     signed = [draft for draft in drafts if draft.signature and has_details]
@@ -169,9 +180,9 @@ def _by_kind(drafts: Sequence[RowDraft]) -> list[RowDraft]:
 
 def _title(columns: Mapping[ColumnKey, CoefficientColumn]) -> str:
     titles = list(dict.fromkeys(column.over for column in columns.values() if column.over))
-    many = f" on {number_word(len(titles))} datasets"
-    data = many if len(titles) > 3 else f": {', '.join(titles)}"
-    return f"Agreement of metrics with people{data}"
+    if len(titles) > 3:
+        return f"Agreement of metrics with people on {number_word(len(titles))} datasets"
+    return f"Agreement of metrics with people: {', '.join(titles)}"
 
 
 def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[RowDraft]) -> str:
@@ -183,22 +194,35 @@ def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[
     datasets = [key[0] for key in columns]
     if MEAN in datasets or len(set(datasets)) < len(datasets):
         return ""
-    own = {str(i): d for i, d in enumerate(drafts) if d.kind in METRIC_KINDS and not d.source}
+
+    # Two runs may have a metric of one spec, so that its place in the list is its name here.
+    own_drafts: dict[str, RowDraft] = {}
+    for index, draft in enumerate(drafts):
+        if draft.kind in METRIC_KINDS and not draft.source:
+            own_drafts[str(index)] = draft
+
+    # Only coefficients with a value of chance can be put on the mean's scale.
     keys = {key[0]: key for key in columns if find_coefficient(key[3]).chance is not None}
     nothing = Cell(MISSING)
-    values = {
-        dataset: {name: draft.cells.get(key, nothing).value for name, draft in own.items()}
-        for dataset, key in keys.items()
-    }
-    common, metrics = find_common_metrics(values)
-    if len(common) < 2:
+    values: dict[str, dict[str, float]] = {}
+    for dataset, key in keys.items():
+        values[dataset] = {
+            name: draft.cells.get(key, nothing).value for name, draft in own_drafts.items()
+        }
+
+    common_datasets, metrics = find_common_metrics(values)
+    if len(common_datasets) < 2:
         return ""
-    mean_key = (MEAN, tuple(common), "", MEAN)
-    words = mean_words([columns[keys[d]].over for d in common], [keys[d][3] for d in common])
+
+    mean_key = (MEAN, tuple(common_datasets), "", MEAN)
     columns[mean_key] = MEAN_COLUMN
     for name in metrics:
-        mean = fmean(rescale(values[dataset][name], keys[dataset][3]) for dataset in common)
-        own[name].cells[mean_key] = coefficient_cell(mean, JOINT_KEY[1])
+        rescaled = [rescale(values[d][name], keys[d][3]) for d in common_datasets]
+        own_drafts[name].cells[mean_key] = coefficient_cell(fmean(rescaled), JOINT_KEY[1])
+
+    titles = [columns[keys[dataset]].over for dataset in common_datasets]
+    coefficients = [keys[dataset][3] for dataset in common_datasets]
+    words = mean_words(titles, coefficients)
     return f"mean: {words}. Of several runs it has no interval and no rank."
 
 
@@ -222,9 +246,11 @@ def _row(draft: RowDraft, columns: Iterable[ColumnKey], letters: dict[str, str])
         cell = draft.cells.get(key, "")
         if isinstance(cell, Cell):
             texts = draft.texts.get(key, [])
+            # One text has one letter, wherever it stands.
             marks = [letters.setdefault(text, _letter(len(letters))) for text in texts]
             cell = replace(cell, marks=tuple(marks))
         cells.append(cell)
+
     return Row(
         draft.label,
         cells,
@@ -254,14 +280,21 @@ def _columns(
         for key, row in source.rows:
             if key not in sources_by_key:
                 sources_by_key[key] = source, source.protocol(row)
+
     if not sources_by_key:
         folder = sources[0].run.folder
         raise InputError(f"{folder} has no correlations; captau bench makes a run that has")
+
+    # Columns of one dataset and protocol stand side by side, under their common head.
     blocks = list(dict.fromkeys(key[:2] for key in sources_by_key))
     keys = _choose_keys(sources_by_key, choices, sources[0].run)
     keys.sort(key=lambda key: blocks.index(key[:2]))
     columns = {key: _column(key, keys, blocks, *sources_by_key[key]) for key in keys}
-    means = dict.fromkeys(key for source in sources for key, _ in source.mean_rows)
+
+    means: dict[ColumnKey, None] = {}
+    for source in sources:
+        means |= dict.fromkeys(key for key, _ in source.mean_rows)
+    # Means over unlike datasets are not compared.
     has_mean = choices.coefficients == (HEADLINE,) and not choices.dimensions
     if has_mean and len(means) == 1:
         columns |= dict.fromkeys(means, MEAN_COLUMN)
@@ -281,10 +314,12 @@ def _choose_keys(
     keys = list(sources_by_key)
     coefficients = choices.coefficients
     if coefficients == (HEADLINE,):
-        keys, coefficients = _headlines(sources_by_key, choices.dimensions), ()
+        keys = _headlines(sources_by_key, choices.dimensions)
+        coefficients = ()
     elif coefficients == (ALL,):
         coefficients = ()
         keys = [key for key in keys if key[3] in sources_by_key[key][1].coefficients]
+
     for index, option, chosen_names in (
         (2, "dimension", choices.dimensions),
         (3, "coefficient", coefficients),
@@ -296,6 +331,7 @@ def _choose_keys(
         if chosen_names:
             matching_keys = [key for key in keys if key[index] in chosen_names]
             keys = sorted(matching_keys, key=lambda key: chosen_names.index(str(key[index])))
+
     if not keys:
         raise InputError("no column has both these dimensions= and these coefficients=")
     return keys
@@ -320,11 +356,16 @@ def _column(
     data = source.run.run["data"][dataset]
     protocols = [block[1] for block in blocks if block[0] == dataset]
     style = find_coefficient(coefficient)
-    same = [k for k in keys if k[:2] == key[:2]]
-    rated = {k[2] for k in same if not find_coefficient(k[3]).is_of_preferences}
+
+    rated_dimensions: set[str] = set()
+    for other_key in keys:
+        is_of_block = other_key[:2] == key[:2]
+        if is_of_block and not find_coefficient(other_key[3]).is_of_preferences:
+            rated_dimensions.add(other_key[2])
     is_quoted = dimension == data.get("headline")
-    is_named = len(rated) > 1 or style.is_of_preferences or is_quoted
+    is_named = len(rated_dimensions) > 1 or style.is_of_preferences or is_quoted
     prefix = f"{dimension.replace('_', ' ')} " if is_named else ""
+
     over = _describe_dataset(data, protocol, protocols)
     head = prefix + style.symbol
     return CoefficientColumn(
@@ -344,12 +385,13 @@ def _describe_dataset(
     data: Mapping[str, Any], protocol: Protocol, protocols: Sequence[Sequence[Any]]
 ) -> str:
     """Return a dataset's title, with the choices of its protocol in which the dataset's protocols differ."""
-    different_choices = [
-        f", {name} {describe_choice(getattr(protocol, name))}"
-        for name, *values in zip(COMPARED_CHOICES, *protocols, strict=True)
-        if len(set(values)) > 1
-    ]
-    return data["title"] + " (synthetic)" * bool(data["synthetic"]) + "".join(different_choices)
+    words = data["title"]
+    if data["synthetic"]:
+        words += " (synthetic)"
+    for name, *values in zip(COMPARED_CHOICES, *protocols, strict=True):
+        if len(set(values)) > 1:
+            words += f", {name} {describe_choice(getattr(protocol, name))}"
+    return words
 
 
 def _headlines(
@@ -358,13 +400,16 @@ def _headlines(
     """Return the column of each dataset's headline; its coefficient on the dimensions, where these are named."""
     keys: list[ColumnKey] = []
     for block in dict.fromkeys(key[:2] for key in sources_by_key):
-        of_block = [key for key in sources_by_key if key[:2] == block]
-        source, protocol = sources_by_key[of_block[0]]
-        quoted = source.run.run["data"][block[0]].get("headline", "")
-        columns = ((key[2], key[3]) for key in of_block)
-        dimension, coefficient = find_headline(columns, protocol.coefficients, quoted)
-        on = dimensions or (dimension,)
-        keys += [key for key in of_block if key[2] in on and key[3] == coefficient]
+        block_keys = [key for key in sources_by_key if key[:2] == block]
+        source, protocol = sources_by_key[block_keys[0]]
+        quoted_dimension = source.run.run["data"][block[0]].get("headline", "")
+        columns = [(key[2], key[3]) for key in block_keys]
+        dimension, coefficient = find_headline(columns, protocol.coefficients, quoted_dimension)
+
+        chosen_dimensions = dimensions or (dimension,)
+        for key in block_keys:
+            if key[2] in chosen_dimensions and key[3] == coefficient:
+                keys.append(key)
     return keys
 
 
@@ -403,36 +448,26 @@ def _notes(
         mean_note: of a mean of several runs; empty for none.
         is_survey: whether it has a headline of several datasets.
     """
-    has_details, specs = choices.notes == "full", {draft.spec for draft in drafts}
-    cells = [c for d in drafts for c in d.cells.values()]
-    notes = ["Coefficients ×100."]
-    datasets = {column.dataset for column in columns.values()}
-    if any(s.run.run["data"].get(name, {}).get("synthetic") for s in sources for name in datasets):
-        notes.insert(0, synthetic_note("metrics"))
-    if any(c.low for c in cells):
-        meanings = {
-            "subscript": "Pairs of numbers: the ends of the",
-            "plusminus": "±: half the width of the",
-        }
-        meaning = meanings[choices.intervals or "subscript"]
-        phrases = describe_statistics(sources, interval_words)
-        notes += [TableNote(f"{meaning} {words}.", (INTERVALS,)) for words in phrases]
-    if any(c.rank is not None for c in cells):
-        ranked = [JOINT_KEY[1] if key[0] == MEAN else key[3] for key in columns]
-        phrases = describe_statistics(sources, lambda options: rank_words(options, ranked))
-        notes += [f"Superscript numbers, ranks: {words}." for words in phrases]
-    rows_by_source = [
-        [(k, row) for k, row in source.rows if k in columns and row["metric"] in specs]
-        for source in sources
-    ]
+    notes = [*_number_notes(sources, columns, drafts, choices)]
+
+    specs = {draft.spec for draft in drafts}
+    rows_by_source: list[list[tuple[ColumnKey, dict[str, Any]]]] = []
+    for source in sources:
+        rows = [(k, row) for k, row in source.rows if k in columns and row["metric"] in specs]
+        rows_by_source.append(rows)
+
+    has_details = choices.notes == "full"
     is_short = is_survey and not has_details
     notes += [*_data_notes(sources, rows_by_source, columns, is_short=is_short), mean_note]
+
+    # A mean of several runs has a note of its own.
+    has_mean = not mean_note and any(key[0] == MEAN for key in columns)
     for source, rows in zip(sources, rows_by_source, strict=True):
-        has_mean = not mean_note and any(key[0] == MEAN for key in columns)
         if source.overview is not None and has_mean:
             notes.append(source.overview.mean_note())
         if not has_details:
             continue
+
         notes += [source.styles[row["metric"]].note for _, row in rows]
         below = {**source.below["floors"], **source.below["ceilings"]}
         notes += [
@@ -441,6 +476,39 @@ def _notes(
             if row["metric"] in below and not math.isnan(row["value"])
         ]
     return [note for note in dict.fromkeys(notes) if note]
+
+
+def _number_notes(
+    sources: Sequence[NamedRun],
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    drafts: Sequence[RowDraft],
+    choices: TableChoices,
+) -> Iterator[str]:
+    """Yield the notes on how to read numbers, their intervals and their ranks; the arguments are those of `_notes`."""
+    datasets = {column.dataset for column in columns.values()}
+    cards = [source.run.run["data"].get(name, {}) for source in sources for name in datasets]
+    if any(card.get("synthetic") for card in cards):
+        yield synthetic_note("metrics")
+    yield "Coefficients ×100."
+
+    cells: list[Cell] = []
+    for draft in drafts:
+        cells += draft.cells.values()
+
+    if any(cell.low for cell in cells):
+        meaning = "Pairs of numbers: the ends of the"
+        if choices.intervals == "plusminus":
+            meaning = "±: half the width of the"
+        for words in describe_statistics(sources, interval_words):
+            yield TableNote(f"{meaning} {words}.", (INTERVALS,))
+
+    if any(cell.rank is not None for cell in cells):
+        ranked_coefficients = [JOINT_KEY[1] if key[0] == MEAN else key[3] for key in columns]
+        phrases = describe_statistics(
+            sources, lambda options: rank_words(options, ranked_coefficients)
+        )
+        for words in phrases:
+            yield f"Superscript numbers, ranks: {words}."
 
 
 def _data_notes(
@@ -457,6 +525,7 @@ def _data_notes(
         notes += _on_data(source, rows, columns, n_items if is_short else None)
     if not n_items:
         return notes
+
     sizes = ", ".join(f"{title} {n:,}" for title, n in n_items.items())
     return [f"Items, each dataset under its usual protocol: {sizes}.", *notes]
 
@@ -478,22 +547,27 @@ def _on_data(
     notes: list[str] = []
     labels = {spec: style.label for spec, style in source.styles.items()}
     for block in dict.fromkeys(key[:2] for key, _ in rows):
-        same = pd.DataFrame([row for key, row in rows if key[:2] == block])
+        block_rows = pd.DataFrame([row for key, row in rows if key[:2] == block])
         column = next(column for key, column in columns.items() if key[:2] == block)
-        protocol, data = column.protocol, source.run.run["data"][column.dataset]
-        is_of_pairs = are_of_preferences(same["coefficient"]).all()
+        protocol = column.protocol
+        data = source.run.run["data"][column.dataset]
+
+        is_of_pairs = are_of_preferences(block_rows["coefficient"]).all()
         unit = "preference pairs" if is_of_pairs else "data points"
         n_images = source.run.run.get("n_images", {}).get(column.dataset)
         images = f" of {n_images:,} images" if n_images else ""
-        n_items = int(same["n_items"].max())
+        n_items = int(block_rows["n_items"].max())
+
         if n_items_by_title is not None and protocol.name == _USUAL_PROTOCOL:
             if n_items:
                 n_items_by_title[column.over] = max(n_items, n_items_by_title.get(column.over, 0))
         else:
             notes.append(
                 f"{column.over}, {revision_words(data, protocol.split)}: {n_items:,} items{images}, "
-                f"{same['n_ratings'].max():,} {unit}; protocol {protocol.name}: {protocol.describe()}."
+                f"{block_rows['n_ratings'].max():,} {unit}; protocol {protocol.name}: {protocol.describe()}."
             )
-        ours = same[~same["metric"].isin([*source.below["floors"], *source.below["ceilings"]])]
-        notes += level_notes(ours, labels, protocol)
+
+        names_below = [*source.below["floors"], *source.below["ceilings"]]
+        metric_rows = block_rows[~block_rows["metric"].isin(names_below)]
+        notes += level_notes(metric_rows, labels, protocol)
     return notes

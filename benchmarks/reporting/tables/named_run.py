@@ -54,9 +54,13 @@ class NamedRun:
         """The joint means, whose coefficient is the one as which they are printed."""
         if self.overview is None:
             return []
+
         key = MEAN, tuple(self.overview.joint.datasets), "", MEAN
-        rows = records_of(self.run.overview)
-        return [(key, {**row, "coefficient": JOINT_KEY[1]}) for row in rows if _is_mean(row)]
+        mean_rows: list[tuple[ColumnKey, dict[str, Any]]] = []
+        for row in records_of(self.run.overview):
+            if _is_mean(row):
+                mean_rows.append((key, {**row, "coefficient": JOINT_KEY[1]}))
+        return mean_rows
 
     def _key(self, row: Mapping[str, Any]) -> ColumnKey:
         decides = tuple(getattr(self.protocol(row), name) for name in COMPARED_CHOICES)
@@ -76,13 +80,15 @@ class NamedRun:
     def styles(self) -> dict[str, MetricStyle]:
         """The style of each metric, by spec."""
         recorded_styles = self.run.run.get("metrics", {})
+        # A rater that a run trained is no metric that the registry knows.
         default_kind = "learned" if self.run.command == "train" else "given"
-        return {
-            spec: MetricStyle(**recorded_styles[spec])
-            if spec in recorded_styles
-            else style_of(spec, default_kind)
-            for spec in dict.fromkeys(self.run.correlations["metric"])
-        }
+        styles: dict[str, MetricStyle] = {}
+        for spec in dict.fromkeys(self.run.correlations["metric"]):
+            if spec in recorded_styles:
+                styles[spec] = MetricStyle(**recorded_styles[spec])
+            else:
+                styles[spec] = style_of(spec, default_kind)
+        return styles
 
     @cached_property
     def below(self) -> dict[str, dict[str, str]]:
@@ -107,8 +113,8 @@ def name_runs(runs: Sequence[FinishedRun]) -> list[NamedRun]:
         InputError: on runs over different data.
     """
     check_same_data(runs)
-    unique = len({run.folder.name for run in runs}) == len(runs)
-    return [NamedRun(run, run.folder.name if unique else str(run.folder)) for run in runs]
+    has_unique_names = len({run.folder.name for run in runs}) == len(runs)
+    return [NamedRun(run, run.folder.name if has_unique_names else str(run.folder)) for run in runs]
 
 
 def protocol_of(run: FinishedRun, options: Mapping[str, Any]) -> Protocol:
@@ -140,14 +146,13 @@ def describe_statistics(
     sources: Sequence[NamedRun], words: Callable[[StatisticsOptions], str]
 ) -> list[str]:
     """Describe the runs' statistics, with the run's name where they differ."""
-    text_by_run = {
-        source.name: words(StatisticsOptions(**options))
-        for source in sources
-        if (options := source.run.run["config"].get("statistics"))
-    }
-    together: dict[str, list[str]] = {}
-    for name, text in text_by_run.items():
-        together.setdefault(text, []).append(name)
-    if len(together) < 2:
-        return list(together)
-    return [f"{text} ({', '.join(names)})" for text, names in together.items()]
+    names_by_text: dict[str, list[str]] = {}
+    for source in sources:
+        options = source.run.run["config"].get("statistics")
+        if options:
+            text = words(StatisticsOptions(**options))
+            names_by_text.setdefault(text, []).append(source.name)
+
+    if len(names_by_text) < 2:
+        return list(names_by_text)
+    return [f"{text} ({', '.join(names)})" for text, names in names_by_text.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from ....datasets.errors import InputError, unknown
 from ...evaluation.wording import interval_words, rank_words
@@ -44,19 +45,23 @@ def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> ResultTa
     for name in choices.rows:
         if name not in rows:
             raise unknown(f"system of run={runs[0].folder}", name, list(rows))
+
     metrics = [metric for part in parts for metric in part.metrics]
     for option, names in (("names", choices.names), ("own", choices.own)):
         for name in names:
             if name not in (*rows, *metrics, *GROUPS):
                 raise unknown(f"system or metric of {option}", name, [*rows, *metrics])
+
+    # Each run ranked its own systems alone.
     has_ranks = len(runs) == 1
-    cells = {
-        name: [_cell(rows[name], key, intervals, has_ranks=has_ranks) for key in part_by_key]
-        for name in choices.rows or rows
-    }
+    cells: dict[str, list[Cell]] = {}
+    for name in choices.rows or rows:
+        row = rows[name]
+        cells[name] = [_cell(row, key, intervals, has_ranks=has_ranks) for key in part_by_key]
     for index, ((_, metric, _), part) in enumerate(part_by_key.items()):
         _mark_column(cells, index, higher_is_better=part.styles[metric]["higher_is_better"])
     check_labels(choices.names, ((name, choices.names.get(name, name)) for name in cells))
+
     has_details = choices.notes == "full"
     has_several_references = len({digest for digest, _, _ in part_by_key}) > 1
     table_rows: list[Row] = []
@@ -91,16 +96,17 @@ def _select_columns(
     Raises:
         InputError: on an unknown metric.
     """
-    part_by_key = {
-        (part.digest, metric, part.run.run["signatures"].get(metric, "")): part
-        for part in reversed(parts)
-        for metric in part.metrics
-    }
-    part_by_key = dict(reversed(part_by_key.items()))
+    part_by_key: dict[ColumnKey, ScoredCaptions] = {}
+    for part in parts:
+        signatures: Mapping[str, str] = part.run.run["signatures"]
+        for metric in part.metrics:
+            part_by_key.setdefault((part.digest, metric, signatures.get(metric, "")), part)
+
     metrics = dict.fromkeys(metric for _, metric, _ in part_by_key)
     for name in choices.coefficients:
         if name not in metrics:
             raise unknown(f"metric of run={parts[0].run.folder}", name, metrics)
+
     order = choices.coefficients or tuple(parts[0].sort_metrics(metrics))
     keys = [key for key in part_by_key if key[1] in order]
     digests = list(dict.fromkeys(key[0] for key in keys))
@@ -130,31 +136,36 @@ def _sort(
     """
     if not sort:
         return cells
+
     metrics = [metric for _, metric, _ in part_by_key]
     if len(sort) > 1 or sort[0] not in metrics:
         raise unknown("metric to sort by", ", ".join(sort), metrics)
+
     index = metrics.index(sort[0])
     part = list(part_by_key.values())[index]
     sign = 1 if part.styles[sort[0]]["higher_is_better"] else -1
     values = {name: sign * row[index].value for name, row in cells.items()}
-    order = sorted(cells, key=lambda name: math.inf if math.isnan(values[name]) else -values[name])
-    return {name: cells[name] for name in order}
+
+    def place(name: str) -> float:
+        """Return the place of a row; one without a score stands last."""
+        return math.inf if math.isnan(values[name]) else -values[name]
+
+    return {name: cells[name] for name in sorted(cells, key=place)}
 
 
 def _name_rows(parts: Sequence[ScoredCaptions]) -> dict[str, list[tuple[ScoredCaptions, str]]]:
     """Return the parts in which a row's system was scored; equal names of two runs get the run's."""
-    runs = dict.fromkeys(part.run.folder for part in parts)
-    runs_by_system = {
-        system: {part.run.folder for part in parts if system in part.systems}
-        for part in parts
-        for system in part.systems
-    }
+    folders_by_system: dict[str, set[Path]] = {}
+    for part in parts:
+        for system in part.systems:
+            folders_by_system.setdefault(system, set()).add(part.run.folder)
+
     rows: dict[str, list[tuple[ScoredCaptions, str]]] = {}
-    for folder in runs:
-        for part in (part for part in parts if part.run.folder == folder):
-            for system in part.systems:
-                name = f"{system} ({folder.name})" if len(runs_by_system[system]) > 1 else system
-                rows.setdefault(name, []).append((part, system))
+    for part in parts:
+        for system in part.systems:
+            is_of_several_runs = len(folders_by_system[system]) > 1
+            name = f"{system} ({part.run.folder.name})" if is_of_several_runs else system
+            rows.setdefault(name, []).append((part, system))
     return rows
 
 
@@ -166,19 +177,23 @@ def _cell(
     for part, system in row:
         if part.digest != digest or part.run.run["signatures"].get(metric, "") != signature:
             continue
+
         score = part.rows[system, metric]
-        value, low, high = (float(score[name]) for name in ("score", "ci_low", "ci_high"))
+        low = float(score["ci_low"])
+        high = float(score["ci_high"])
         ranks = {standing.label: standing.rank for standing in part.standings[metric]}
         rank = ranks.get(system) if has_ranks else None
-        cell = replace(part.score_cell(value, metric), rank=rank)
+        cell = replace(part.score_cell(float(score["score"]), metric), rank=rank)
         if intervals == "none" or math.isnan(low):
             return cell
+
         return replace(
             cell,
             low=part.score_cell(low, metric).text,
             high=part.score_cell(high, metric).text,
             reach=part.score_cell((high - low) / 2, metric).text,
         )
+
     return Cell(MISSING)
 
 
@@ -196,6 +211,7 @@ def _mark_column(cells: dict[str, list[Cell]], index: int, *, higher_is_better: 
 def _column(
     part: ScoredCaptions, metric: str, has_several_references: bool, names: Mapping[str, str]
 ) -> CoefficientColumn:
+    """Return the column of a metric's scores against one set of references."""
     label = names.get(metric, part.label(metric))
     over = f"references {part.dataset}" if has_several_references else ""
     return CoefficientColumn(
@@ -219,6 +235,7 @@ def _notes(
     styles = [MetricStyle(**style) for part in parts for style in part.styles.values()]
     counts = sorted({int(row["n_images"]) for part in parts for row in part.rows.values()})
     yield f"Images: {', '.join(f'{count:,}' for count in counts)}. {scale_note(styles)}."
+
     numbers = [number for row in cells.values() for number in row]
     if any(number.low for number in numbers):
         words = dict.fromkeys(interval_words(part.statistics) for part in parts)
@@ -226,6 +243,7 @@ def _notes(
     if any(number.rank is not None for number in numbers):
         words = dict.fromkeys(rank_words(part.statistics) for part in parts)
         yield f"Superscript numbers, ranks: {'; '.join(words)}.".replace("metrics", "systems")
+
     if has_details:
         yield from dict.fromkeys(style.note for style in styles if style.note)
         versions = dict.fromkeys(part.run.run["versions"]["captau"] for part in parts)

@@ -65,13 +65,18 @@ def computed_rows(
             style = source.styles[spec]
             kind = next((k for k, names in source.below.items() if spec in names), style.kind)
             signature = source.run.run["signatures"].get(spec, "")
+
+            # Metrics of one spec and unlike signatures have unlike scores.
             if (kind, spec, signature) not in drafts:
                 label = source.below.get(kind, {}).get(spec, style.label)
-                if any(k[:2] == (kind, spec) for k in drafts):  # another metric of that name
+                has_namesake = any(key[:2] == (kind, spec) for key in drafts)
+                if has_namesake:
                     label += f" ({source.name})"
                 order = (style.order if kind in METRIC_KINDS else 0, 0, "")
                 drafts[kind, spec, signature] = RowDraft(kind, order, label, spec, signature)
+
             draft = drafts[kind, spec, signature]
+            # Of a metric that several runs have, the first one counts.
             if key not in draft.cells:
                 rank = source.ranks.get((key[0], key[2], key[3], spec))
                 draft.cells[key] = _cell(row, rank, intervals)
@@ -81,17 +86,25 @@ def computed_rows(
                     # The remedy is of no use to a table's reader.
                     text = reason.problem if reason else row["note"]
                     draft.texts[key] = [text or "undefined"]
+
     return list(drafts.values())
 
 
 def _cell(row: Mapping[str, Any], rank: int | None, intervals: str) -> Cell:
-    value, low, high = (float(row[name]) for name in ("value", "ci_low", "ci_high"))
+    """Return the cell of a row of `correlations.csv`."""
     coefficient = row["coefficient"]
-    cell = replace(coefficient_cell(value, coefficient), rank=rank)
+    low = float(row["ci_low"])
+    high = float(row["ci_high"])
+    cell = replace(coefficient_cell(float(row["value"]), coefficient), rank=rank)
     if intervals == "none" or math.isnan(low) or math.isnan(high):
         return cell
-    ends = [format_coefficient(v, coefficient) for v in (low, high, (high - low) / 2)]
-    return replace(cell, low=ends[0], high=ends[1], reach=ends[2])
+
+    return replace(
+        cell,
+        low=format_coefficient(low, coefficient),
+        high=format_coefficient(high, coefficient),
+        reach=format_coefficient((high - low) / 2, coefficient),
+    )
 
 
 @dataclass(frozen=True)
@@ -115,23 +128,33 @@ class PublishedRows:
         """Say where the numbers of the rows that are shown are from, and which are left out."""
         if not self.is_asked:
             return []
+
         notes = [f"Left out: {n} of {paper}, {why}." for (paper, why), n in self.refused.items()]
         if not (self.rows or self.equal or self.left_out or self.refused):
             notes.append("No published number is of these datasets and coefficients.")
         elif has_details:
             notes.append("Published numbers stand as they are printed.")
-        for head, rows_by_source in (
-            ("The same numbers are printed by", self.equal),
-            ("Left out, since a metric has one number in a column, are numbers of", self.left_out),
-        ):
-            shown = {id(draft) for draft in drafts}
-            labels = {
-                source: dict.fromkeys(row.label for row in rows if id(row) in shown)
-                for source, rows in rows_by_source.items()
-            }
-            texts = [f"{source} ({', '.join(names)})" for source, names in labels.items() if names]
-            notes += [f"{head} {'; '.join(texts)}."] if texts else []
+
+        if equal_sources := _name_sources(self.equal, drafts):
+            notes.append(f"The same numbers are printed by {equal_sources}.")
+        if left_out_sources := _name_sources(self.left_out, drafts):
+            notes.append(
+                f"Left out, since a metric has one number in a column, are numbers of {left_out_sources}."
+            )
         return notes
+
+
+def _name_sources(
+    rows_by_source: Mapping[str, Sequence[RowDraft]], drafts: Sequence[RowDraft]
+) -> str:
+    """Name papers with those of their rows that are shown; empty where none is."""
+    shown_rows = {id(draft) for draft in drafts}
+    texts: list[str] = []
+    for source, rows in rows_by_source.items():
+        labels = dict.fromkeys(row.label for row in rows if id(row) in shown_rows)
+        if labels:
+            texts.append(f"{source} ({', '.join(labels)})")
+    return "; ".join(texts)
 
 
 def add_published_rows(
@@ -152,38 +175,44 @@ def add_published_rows(
         papers: names in `conf/paper/`.
         has_remarks: whether footnotes say more of a number than that its protocol is another.
     """
-    names = read_metric_names()
-    places: dict[tuple[str, ColumnKey], list[PublishedNumber]] = {}
+    metric_names = read_metric_names()
+    numbers_by_place: dict[tuple[str, ColumnKey], list[PublishedNumber]] = {}
     refused = Counter[tuple[str, str]]()
     for key, number in _fitting_numbers(columns, papers):
         column = columns[key]
         if is_comparable(number.revision, column.revision):
-            places.setdefault((names.get(number.row, number.row), key), []).append(number)
+            # Papers spell one metric in several ways.
+            name = metric_names.get(number.row, number.row)
+            numbers_by_place.setdefault((name, key), []).append(number)
         else:
-            why = describe_revisions(column.over, number.revision, column.revision)
-            refused[short_citation(number.paper), why] += 1
+            reason = describe_revisions(column.over, number.revision, column.revision)
+            refused[short_citation(number.paper), reason] += 1
+
     specs: dict[str, set[str | None]] = {}
-    for (name, _), numbers in places.items():
+    for (name, _), numbers in numbers_by_place.items():
         specs.setdefault(name, set()).update(number.spec for number in numbers)
-    chosen: dict[str, dict[ColumnKey, PublishedNumber]] = {}
+
+    chosen_numbers: dict[str, dict[ColumnKey, PublishedNumber]] = {}
     rows: dict[str, RowDraft] = {}
-    others: list[tuple[RowDraft, ColumnKey, PublishedNumber]] = []
-    for (name, key), numbers in places.items():
+    further_numbers: list[tuple[RowDraft, ColumnKey, PublishedNumber]] = []
+    for (name, key), numbers in numbers_by_place.items():
         protocol = columns[key].protocol
-        first, *rest = sorted(numbers, key=lambda number: rank_number(number, protocol))
-        own_row = _find_own(computed, specs[name], key)
-        if own_row is None:
-            chosen.setdefault(name, {})[key] = first
+        ranked = sorted(numbers, key=lambda number: rank_number(number, protocol))
+        row = _find_own(computed, specs[name], key)
+        if row is None:
+            # No run has a number there: the first paper's stands in a row of its own.
+            first = ranked.pop(0)
+            chosen_numbers.setdefault(name, {})[key] = first
             row = rows.setdefault(name, RowDraft("published", (0, 0, ""), first.row))
-        else:
-            row, rest = own_row, [first, *rest]
-        others += [(row, key, number) for number in rest]
+        further_numbers += [(row, key, number) for number in ranked]
+
     kinds = {draft.spec: draft.kind for draft in computed}
-    for name, numbers in chosen.items():
+    for name, numbers in chosen_numbers.items():
         _fill_row(rows[name], numbers, columns, kinds, has_remarks=has_remarks)
+
     equal: dict[str, list[RowDraft]] = {}
     left_out: dict[str, list[RowDraft]] = {}
-    for row, key, number in others:
+    for row, key, number in further_numbers:
         is_equal = not (key in row.apart or differences(number, columns[key].protocol))
         by_source = equal if is_equal and _is_printed(row, key, number) else left_out
         by_source.setdefault(short_citation(number.paper), []).append(row)
@@ -202,7 +231,8 @@ def _find_own(
 
 def _is_printed(row: RowDraft, key: ColumnKey, number: PublishedNumber) -> bool:
     """Tell whether a row's number is a published one, at the paper's digits."""
-    scale, decimals = find_coefficient(key[3]).scale, len(number.text.partition(".")[2])
+    scale = find_coefficient(key[3]).scale
+    decimals = len(number.text.partition(".")[2])
     return format_number(row.cells[key].value, scale, decimals) == number.text
 
 
@@ -220,16 +250,18 @@ def _fill_row(
     row.label = next(number.row for number in numbers.values() if number.paper == paper)
     if spec := next((number.spec for number in numbers.values() if number.spec), None):
         style = style_of(spec, "published")
-        row.kind, row.spec = kinds.get(spec, style.kind), spec
+        row.kind = kinds.get(spec, style.kind)
+        row.spec = spec
         row.order = style.order, 1, row.source
+
     for key, number in numbers.items():
         value = float(number.text) / find_coefficient(number.coefficient).scale
         row.cells[key] = Cell(number.text, value, float(number.text))
         row.texts[key] = [number.note] if has_remarks and number.note else []
         source = short_citation(number.paper)
-        if differ := differences(number, columns[key].protocol):
+        if differing_choices := differences(number, columns[key].protocol):
             row.apart.add(key)
-            row.texts[key].append(f"{source}: {', '.join(differ)}")
+            row.texts[key].append(f"{source}: {', '.join(differing_choices)}")
         elif source != row.source:
             row.texts[key].append(f"printed by {source}")
 
@@ -241,6 +273,7 @@ def _fitting_numbers(
     blocks: dict[tuple[Any, ...], list[ColumnKey]] = {}
     for key in columns:
         blocks.setdefault(key[:2], []).append(key)
+
     for paper in papers:
         for keys in blocks.values():
             column = columns[keys[0]]
@@ -265,8 +298,13 @@ def choose_rows(drafts: Sequence[RowDraft], names: Sequence[str]) -> list[RowDra
     ordered = sorted(drafts, key=lambda d: (GROUPS.index(d.kind), d.order))
     if not names:
         return ordered
-    rows = [draft for name in names for draft in find_rows(ordered, name, "rows")]
-    return list({id(draft): draft for draft in rows}.values())
+
+    # A row that two names fit stands where the first one has it.
+    rows: dict[int, RowDraft] = {}
+    for name in names:
+        for draft in find_rows(ordered, name, "rows"):
+            rows.setdefault(id(draft), draft)
+    return list(rows.values())
 
 
 def find_rows(drafts: Sequence[RowDraft], name: str, option: str) -> list[RowDraft]:
@@ -290,14 +328,16 @@ def emphasise(key: ColumnKey, drafts: Sequence[RowDraft]) -> None:
     """
     filled = [d for d in drafts if key in d.cells and d.cells[key].text != MISSING]
     computed_specs = {d.spec for d in filled if not d.source}
-    competing = [
-        d
-        for d in filled
-        if d.kind in (*METRIC_KINDS, "published")
-        and not (d.source and (d.spec in computed_specs or key in d.apart))
-    ]
+
+    competing: list[RowDraft] = []
+    for draft in filled:
+        is_metric = draft.kind in (*METRIC_KINDS, "published")
+        is_repeated = draft.spec in computed_specs or key in draft.apart
+        if is_metric and not (draft.source and is_repeated):
+            competing.append(draft)
     if len(competing) < 2:
         return
+
     emphasis = rank_printed(draft.cells[key] for draft in competing)
     for draft in competing:
         cell = draft.cells[key]
@@ -320,19 +360,15 @@ def sort_rows(
     """
     keys = sorted(columns, key=lambda key: key[0] != MEAN)
     if words:
-        chosen_keys = [k for k in keys if set(words) <= {k[0], k[2], k[3]}][:1]
-        if not chosen_keys:
-            names = " ".join(dict.fromkeys(str(part) for k in keys for part in (k[0], k[2], k[3])))
-            raise InputError(
-                f"sort={','.join(words)}: no column has these names; there are {names}"
-            )
-        keys = chosen_keys
+        keys = [_find_column(keys, words)]
+
     best: dict[tuple[str, ColumnKey], float] = {}
     for draft in drafts:
         # A metric's own row decides, a paper's where there is none.
         for key, cell in draft.cells.items():
             if not math.isnan(cell.value):
                 best.setdefault((draft.spec or draft.label, key), cell.value)
+
     kinds = list(dict.fromkeys(draft.kind for draft in drafts))
 
     def place(draft: RowDraft) -> tuple[int, list[float]]:
@@ -344,6 +380,23 @@ def sort_rows(
     return sorted(drafts, key=place)
 
 
+def _find_column(keys: Iterable[ColumnKey], words: Sequence[str]) -> ColumnKey:
+    """Return the first column whose dataset, dimension and coefficient have all words.
+
+    Raises:
+        InputError: where there is none.
+    """
+    names: dict[str, None] = {}
+    for key in keys:
+        dataset, _, dimension, coefficient = key
+        if set(words) <= {dataset, dimension, coefficient}:
+            return key
+        names |= dict.fromkeys((dataset, dimension, coefficient))
+
+    known_names = " ".join(names)
+    raise InputError(f"sort={','.join(words)}: no column has these names; there are {known_names}")
+
+
 def name_rows(drafts: Sequence[RowDraft], names: Mapping[str, str], own: Sequence[str]) -> None:
     """Give rows the labels that were chosen, and mark one's own; a chosen label is not marked.
 
@@ -351,13 +404,21 @@ def name_rows(drafts: Sequence[RowDraft], names: Mapping[str, str], own: Sequenc
         InputError: where a name fits no row, or two metrics would have one label.
     """
     original_names = [draft.spec or draft.label for draft in drafts]
-    chosen = [(d, label) for name, label in names.items() for d in find_rows(drafts, name, "names")]
-    own_rows = {id(draft) for name in own for draft in find_rows(drafts, name, "own")}
+
+    # All rows are found before the first one has another label.
+    chosen_labels: list[tuple[RowDraft, str]] = []
+    for name, label in names.items():
+        chosen_labels += [(draft, label) for draft in find_rows(drafts, name, "names")]
+    own_rows: set[int] = set()
+    for name in own:
+        own_rows |= {id(draft) for draft in find_rows(drafts, name, "own")}
+
     for draft in drafts:
         if id(draft) in own_rows and not draft.source:
             draft.label += OWN_MARK
-    for draft, label in chosen:
+    for draft, label in chosen_labels:
         draft.label = label
+
     pairs = zip(original_names, drafts, strict=True)
     check_labels(names, ((name, draft.label) for name, draft in pairs if not draft.source))
 
