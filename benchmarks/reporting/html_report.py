@@ -21,7 +21,16 @@ from ..evaluation.overview import DatasetsOverview
 from ..evaluation.threshold_curves import Conjunction
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.progress_bar import StepProgress
-from ..runs.tables import MISSING, AnyCell, Cell, ResultTable, Row, mark_best, p_value_cell
+from ..runs.tables import (
+    MISSING,
+    AnyCell,
+    Cell,
+    ResultTable,
+    Row,
+    count_of,
+    mark_best,
+    p_value_cell,
+)
 from .caption_browser import Embedded, embed
 from .charts import figure_files as figures
 from .charts.figure_files import short_cell
@@ -88,13 +97,14 @@ def build(
     """
     figures.require_packages("report", "matplotlib", "jinja2")
     finished = read_run(folder)
-    is_study = not (finished.has_correlations or finished.has_corpus_scores)
-    parts = [] if is_study else run_parts(finished, good, precision)
+    parts = [] if finished.has_own_table else run_parts(finished, good, precision)
     with (
         StepProgress(sum(len(part.chart_titles) for part in parts)) as progress,
         figures.style(font_size=9),
     ):
         part_data = [_part_data(part, number, progress) for number, part in enumerate(parts, 1)]
+
+    # The captions get the room that the rest of the page leaves.
     has_captions = bool(parts) and finished.has_file("items.parquet")
     page = _page(finished, part_data, _ROOM if has_captions else "", None)
     embedded = None
@@ -110,6 +120,7 @@ def build(
         with StepProgress(None) as progress:
             embedded = embed(parts, images, room, progress.advance)
         page = _page(finished, part_data, embedded.text, embedded)
+
     return Report(output or finished.folder / PAGE, page.encode(), embedded)
 
 
@@ -124,6 +135,7 @@ _SMALLEST_ROOM = 20_000
 
 
 def _enough(page: str) -> float:
+    """Return the megabytes, in tenths, that a page without captions needs to hold some."""
     return -(-(len(page.encode()) + 10 * _SMALLEST_ROOM) // 100_000) / 10
 
 
@@ -134,19 +146,19 @@ def _page(
     from markupsafe import Markup
 
     folder = resources.files(_PACKAGE) / "page"
-    script, css, html = (
-        (folder / f"report.{ending}").read_text(encoding="utf-8")
-        for ending in ("js", "css", "html")
-    )
+    script = (folder / "report.js").read_text(encoding="utf-8")
+    css = (folder / "report.css").read_text(encoding="utf-8")
+    html = (folder / "report.html").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     template = Environment(autoescape=True, trim_blocks=True).from_string(html)
+
     record = finished.run
     is_score = finished.has_corpus_scores
     titles = [str(part["title"]) for part in parts] or [f"captau {finished.command}"]
     unit = "sets of references" if is_score else "datasets"
+    titles_text = ", ".join(titles) if len(titles) <= 3 else f"{len(titles)} {unit}"
     survey = DatasetsOverview.of_run(finished)
     survey_table = None if survey is None else _mark_best_columns(survey.table().with_marks())
-    titles_text = ", ".join(titles) if len(titles) <= 3 else f"{len(titles)} {unit}"
     return template.render(
         # The page may show pictures that are in it, run its own script, and nothing else.
         policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
@@ -175,15 +187,14 @@ def _page(
 
 def _mark_best_columns(table: ResultTable) -> ResultTable:
     """Return a table in which the greatest number of each column is marked; half widths and ranks have none."""
-    columns = [[row.cells[index] for row in table.rows] for index in range(len(table.columns))]
-    marked_columns = [
-        cells if head in ("±", "rank") else mark_best(cells)
-        for head, cells in zip(table.heads, columns, strict=True)
-    ]
-    rows = [
-        replace(row, cells=[column[number] for column in marked_columns])
-        for number, row in enumerate(table.rows)
-    ]
+    marked_columns: list[list[AnyCell]] = []
+    for index, head in enumerate(table.heads):
+        cells = [row.cells[index] for row in table.rows]
+        marked_columns.append(cells if head in ("±", "rank") else mark_best(cells))
+
+    rows: list[Row] = []
+    for number, row in enumerate(table.rows):
+        rows.append(replace(row, cells=[column[number] for column in marked_columns]))
     return replace(table, rows=rows)
 
 
@@ -206,6 +217,7 @@ def _page_of(markdown: str) -> str:
             opening.attrSet("class", "data")
         elif opening.type == "paragraph_open" and re.fullmatch(r"\*\*[^*]+\*\*", content.content):
             opening.tag = closing.tag = "h3"
+
     page = str(reader.renderer.render(tokens, reader.options, {}))
     scrolls = '<div class="scroll" tabindex="0" role="region" aria-label="Numbers"><table'
     return page.replace("<table", scrolls).replace("</table>", "</table></div>")
@@ -213,22 +225,28 @@ def _page_of(markdown: str) -> str:
 
 def _pictures(finished: FinishedRun) -> list[tuple[str, str]]:
     """Return the name and the data address of each figure that a run drew itself."""
-    names = [name for name in finished.files if name.endswith(".svg")]
-    contents = (finished.path_of(name).read_bytes() for name in names)
-    addresses = [f"data:image/svg+xml;base64,{base64.b64encode(c).decode()}" for c in contents]
-    return list(zip(names, addresses, strict=True))
+    pictures: list[tuple[str, str]] = []
+    for name in finished.files:
+        if name.endswith(".svg"):
+            content = base64.b64encode(finished.path_of(name).read_bytes()).decode()
+            pictures.append((name, f"data:image/svg+xml;base64,{content}"))
+    return pictures
 
 
 def _lead(finished: FinishedRun) -> str:
+    """Say which command ran when, and over how many metrics and datasets."""
     record = finished.run
-    metrics = len(record.get("signatures", {}))
-    when = str(record.get("started", ""))[:10]
-    counts = {"metric": metrics}
+    counts = {"metric": len(record.get("signatures", {}))}
+    # The files of `score` are recorded where others have datasets.
     if not finished.has_corpus_scores:
         counts["dataset"] = len(record.get("data", {}))
-    named = [f"{n} {noun}{'s' if n != 1 else ''}" for noun, n in counts.items() if n]
-    counted = f": {', '.join(named)}" if named else ""
-    return f"captau {finished.command}, {when}{counted}."
+
+    date = str(record.get("started", ""))[:10]
+    lead = f"captau {finished.command}, {date}"
+    counted_nouns = [count_of(number, noun) for noun, number in counts.items() if number]
+    if counted_nouns:
+        lead += f": {', '.join(counted_nouns)}"
+    return f"{lead}."
 
 
 def _captions_lead(embedded: Embedded | None, *, is_score: bool) -> str:
@@ -240,6 +258,7 @@ def _captions_lead(embedded: Embedded | None, *, is_score: bool) -> str:
         lead = "What each system said of each image. A percentage is the share of captions with a lower score."
     if embedded is None:
         return lead
+
     if embedded.n_shown < embedded.n_total:
         lead += (
             f" The page has room for {embedded.n_shown:,} of {embedded.n_total:,} captions: half are those that "
@@ -269,8 +288,9 @@ def _part_data(
         for chart_number, chart in enumerate(charts, 1):
             name = f"{identity}-{kind}-{chart_number}"
             figure = chart.draw()
+            # The title stands below the chart.
             for axis in figure.axes:
-                axis.set_title("")  # it stands below the chart
+                axis.set_title("")
             svg = figures.inline(figure, name, chart.title, chart.description)
             # The section says the part's name already.
             title = re.sub(rf"^{re.escape(part.title)}[,:] ", "", chart.title)
@@ -278,6 +298,7 @@ def _part_data(
             drawn_charts.append({"id": name, "title": title, "table": table, "svg": Markup(svg)})
         groups.append({"kind": kind, "title": heading, "charts": drawn_charts, "reason": reason})
         progress.advance()
+
     part_table = CoefficientTable(part) if isinstance(part, RunDataset) else ScoreTable(part)
     data = part.run.run.get("data", {}).get(part.dataset)
     return {
@@ -295,6 +316,7 @@ def _comparison(finished: FinishedRun) -> ResultTable | None:
     """A reproduced paper's cells beside the printed ones."""
     if not finished.has_file("comparison.csv"):
         return None
+
     frame = finished.read_texts("comparison.csv")
     return _listing("Cells of the paper, and what captau finds", frame)
 
@@ -302,10 +324,10 @@ def _comparison(finished: FinishedRun) -> ResultTable | None:
 def _listing(title: str, frame: pd.DataFrame) -> ResultTable:
     """A table of texts as it stands."""
     first, *columns = (str(column) for column in frame.columns)
-    rows = [
-        Row(str(label), [_cell(v, column) for v, column in zip(cells, columns, strict=True)])
-        for label, *cells in frame.itertuples(index=False)
-    ]
+    rows: list[Row] = []
+    for label, *values in frame.itertuples(index=False):
+        cells = [_cell(value, column) for value, column in zip(values, columns, strict=True)]
+        rows.append(Row(str(label), cells))
     return ResultTable(title, first, columns, rows)
 
 
@@ -329,6 +351,7 @@ def _looks(table: ResultTable, column: int) -> str:
 
 
 def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what is known of how the run was made, by name."""
     platform = record.get("platform", {})
     facts = [
         ("command", f"captau {record['command']}"),
@@ -341,21 +364,21 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _details(finished: FinishedRun) -> list[ResultTable]:
+    """Return the tables that stand folded at the page's end: signatures, data, files, versions and all numbers."""
     record = finished.run
     styles = record.get("metrics", {})
-    signatures = [
-        Row(
-            styles.get(spec, {}).get("label", spec),
-            [styles.get(spec, {}).get("kind", ""), signature],
-        )
-        for spec, signature in record.get("signatures", {}).items()
-    ]
     data = record.get("data", {})
+
+    signatures: list[Row] = []
+    for spec, signature in record.get("signatures", {}).items():
+        style = styles.get(spec, {})
+        signatures.append(Row(style.get("label", spec), [style.get("kind", ""), signature]))
     tables = [
         ResultTable("Metrics and their signatures", "metric", ["kind", "signature"], signatures)
     ]
     versions = [Row(name, [number]) for name, number in record.get("versions", {}).items()]
     version_table = ResultTable("Versions", "package", ["version"], versions)
+
     if finished.has_corpus_scores:
         files = [Row(name, [digest]) for name, digest in data.items()]
         tables += [ResultTable("Files read", "file", ["SHA-256"], files), version_table]
@@ -363,13 +386,14 @@ def _details(finished: FinishedRun) -> list[ResultTable]:
         if finished.has_file("differences.csv"):
             tables.append(_listing("All differences", finished.differences))
         return [table for table in tables if table.rows]
-    facts = ("title", "revision", "licence", "digest")
-    sets = [Row(name, [str(entry.get(f) or "") for f in facts]) for name, entry in data.items()]
-    files = [
-        Row(path, [name, digest])
-        for name, entry in data.items()
-        for path, digest in entry.get("files", {}).items()
-    ]
+
+    sets: list[Row] = []
+    files: list[Row] = []
+    for name, entry in data.items():
+        facts = [entry.get(key) or "" for key in ("title", "revision", "licence", "digest")]
+        sets.append(Row(name, list(map(str, facts))))
+        for path, digest in entry.get("files", {}).items():
+            files.append(Row(path, [name, digest]))
     tables += [
         ResultTable("Data", "dataset", ["title", "revision", "licence", "digest (SHA-256)"], sets),
         ResultTable("Files read", "file", ["dataset", "SHA-256"], files),
@@ -381,13 +405,16 @@ def _details(finished: FinishedRun) -> list[ResultTable]:
 
 
 def _texts(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the options and protocols as YAML and what to cite as BibTeX, by heading."""
+    # `score` records digests of files where others have datasets.
     data = [entry for entry in record.get("data", {}).values() if isinstance(entry, dict)]
     citations = [entry.get("citation", "") for entry in data]
     citations += [entry.get("citation", "") for entry in record.get("metrics", {}).values()]
-    texts = [
-        (title, yaml.safe_dump(record.get(key, {}), sort_keys=False, allow_unicode=True, width=100))
-        for title, key in (("Configuration", "config"), ("Protocols", "protocols"))
-        if key in record
-    ]
+
+    texts: list[tuple[str, str]] = []
+    for title, key in (("Configuration", "config"), ("Protocols", "protocols")):
+        if key in record:
+            text = yaml.safe_dump(record[key], sort_keys=False, allow_unicode=True, width=100)
+            texts.append((title, text))
     texts.append(("To cite", "\n\n".join(dict.fromkeys(c.strip() for c in citations if c))))
     return [(name, text) for name, text in texts if text.strip()]
