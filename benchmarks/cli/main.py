@@ -50,7 +50,8 @@ def main(arguments: list[str] | None = None) -> None:
         show_text(f"captau: {message}", sys.stderr)
         status = 2
     except KeyboardInterrupt:
-        show_text(f"captau: stopped; what was {_work_of(words)} is kept", sys.stderr)
+        if line := _stopped_line(words):
+            show_text(f"captau: {line}", sys.stderr)
         status = 130
     except OSError as error:
         # Of a file's name; whoever asks for a file meets them first.
@@ -141,9 +142,23 @@ def _read_own_files(command: Command, words: list[str]) -> list[str]:
     return words
 
 
-def _work_of(words: list[str]) -> str:
-    """Return the participle for the work that a stopped command leaves in place."""
-    return {"data": "downloaded", "train": "trained"}.get(words[0] if words else "", "scored")
+#: What a stopped command leaves in place, by the first word of its name.
+_KEPT = {
+    "data": "what was downloaded",
+    "train": "what was trained",
+    "collect": "every answer that was acknowledged",
+    "serve": "every submission that was acknowledged",
+}
+
+
+def _stopped_line(words: list[str]) -> str:
+    """Return the line for a command that was stopped; an empty one while a shell completes words."""
+    if not words or words[0] in ("-sc", "--shell-completion"):
+        return ""
+    kept = _KEPT.get(words[0], "what was scored")
+    if words[0] not in _KEPT and "cache.use=false" in words:
+        return "stopped"
+    return f"stopped; {kept} is kept"
 
 
 def overview() -> str:

@@ -135,10 +135,14 @@ def _read_run_options(
         options = {**options, **{f"rater.{k}": Option(f"rater.{k}", None, "") for k in rater}}
         config |= {f"rater.{k}": v for k, v in rater.items()} | {"rater": rater.get("name")}
 
-    left_out = command.options.own_meaning if run.command != command.name else ()
+    is_of_other_command = run.command != command.name
+    left_out = command.options.own_meaning if is_of_other_command else ()
     stored: dict[str, str] = {}
     for key, option in options.items():
         value = _look_up(config, key, option.default)
+        if value is None and is_of_other_command:
+            # Another command may leave open what this one has a default for, as `agree` does its metrics.
+            continue
         is_choice = key in ("protocol", "output_dir", *_KEYS, "rater.name", "rater.demo", *left_out)
         if not is_choice and value not in ([], option.default):
             stored[key] = _hydra_text(value)

@@ -325,6 +325,12 @@ def test_agree_takes_the_run_of_a_bench_without_its_metrics(captau, tmp_path):
     of_run, of_demo = (tmp_path / name / "agreement.csv" for name in ("agree", "demo"))
     assert of_run.read_bytes() == of_demo.read_bytes() != b""
 
+    # What `agree` leaves open, `bench` has its own default for.
+    again = ("bench", f"run={tmp_path / 'agree'}", "--cfg", "job")
+    status, out, err = captau(*again)
+    assert (status, err) == (0, "")
+    assert "- text" in out or "metrics: text" in out
+
 
 def test_a_score_run_is_repeated(captau, tmp_path):
     (tmp_path / "c, d.json").write_text(json.dumps({"1": "a dog", "2": "a cat"}))

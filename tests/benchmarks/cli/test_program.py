@@ -39,7 +39,10 @@ from tests.conftest import run_captau, says
     (KeyboardInterrupt(), ["bench"], 130, "captau: stopped; what was scored is kept\n"),
     (KeyboardInterrupt(), ["data", "fetch"], 130, "captau: stopped; what was downloaded is kept\n"),
     (KeyboardInterrupt(), ["train"], 130, "captau: stopped; what was trained is kept\n"),
-    (KeyboardInterrupt(), [], 130, "captau: stopped; what was scored is kept\n"),
+    (KeyboardInterrupt(), ["collect"], 130, "captau: stopped; every answer that was acknowledged is kept\n"),
+    (KeyboardInterrupt(), ["serve"], 130, "captau: stopped; every submission that was acknowledged is kept\n"),
+    (KeyboardInterrupt(), ["bench", "cache.use=false"], 130, "captau: stopped\n"),
+    (KeyboardInterrupt(), ["-sc", "query=bash"], 130, ""),
     (OSError(errno.ENAMETOOLONG, "File name too long", "x"), ["bench"], 2, "captau: x: File name too long\n"),
     (OSError(errno.ELOOP, "Too many links", "x"), ["bench"], 2, "captau: x: Too many links\n"),
 ])  # fmt: skip
