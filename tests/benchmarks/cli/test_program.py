@@ -280,7 +280,7 @@ def test_a_folder_of_own_files_counts_while_a_command_runs(
     ("data fetch", "dataset=demo,spice_models", ["models=[spice_models]", "dataset=[demo]"]),
     ("data fetch", "dataset=ALL", "unknown dataset 'ALL'"),
     ("bench", "dataset=all", "unknown dataset 'all'"),
-    ("data fetch", "dataset=core", "unknown dataset 'core'"),
+    ("data import", "dataset=core", "unknown dataset 'core'"),
     ("bench", "metrics=", ["metrics=[]"]),
     ("bench", "hydra/launcher=joblib", ["hydra/launcher=joblib"]),
     ("bench", "datasets.demo.protocol.k=1", ["datasets.demo.protocol.k=1"]),
