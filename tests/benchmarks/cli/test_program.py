@@ -18,9 +18,9 @@ from captau.benchmarks.cli import (
     hydra_errors,
     hydra_runner,
     main,
-    own_files,
     registry,
     run_program,
+    stored_options,
     tasks,
     terminal,
 )
@@ -176,7 +176,7 @@ def test_the_cause_of_an_error_says_what_is_expected(first: str, cause: str, mes
     (("a",), "[a]"), ({"a b": [1], "c": {"d": True}}, "{'a b':[1],c:{d:true}}"), ([], "[]"),
 ])  # fmt: skip
 def test_stored_values_in_hydras_grammar(value: Any, text: str) -> None:
-    assert own_files._hydra_text(value) == text
+    assert stored_options._hydra_text(value) == text
 
 
 def test_stored_values_are_found_by_dotted_keys(
@@ -184,11 +184,11 @@ def test_stored_values_are_found_by_dotted_keys(
 ) -> None:
     config = {"a": {"b": 1, "c": None}, "d.e": 2, "f": 3}
     keys = ("a.b", "a.c", "d.e", "f", "a.x", "f.x", "z")
-    found = [own_files._look_up(config, key, "none") for key in keys]
+    found = [stored_options._look_up(config, key, "none") for key in keys]
     assert found == [1, None, 2, 3, "none", "none", "none"]
     monkeypatch.chdir(tmp_path)
     Path("x,y").mkdir()
-    folders = [own_files.split_folders(text) for text in ("x,y", "x, z", "['x','z']", "x")]
+    folders = [stored_options.split_folders(text) for text in ("x,y", "x, z", "['x','z']", "x")]
     assert folders == [["x,y"], ["x", "z"], ["x", "z"], ["x"]]
 
 
@@ -307,12 +307,12 @@ def test_the_options_of_a_run_are_those_that_differ(
         "output_dir": "there",
     }
     run = SimpleNamespace(folder=tmp_path, command="train", run={"config": config})
-    monkeypatch.setattr(own_files, "read_run", lambda *_, **__: run)
+    monkeypatch.setattr(stored_options, "read_run", lambda *_, **__: run)
     command = COMMANDS["train"]
     options = {option.key: option for option in command.declared()}
 
     def stored(*typed: str) -> dict[str, str]:
-        return own_files._read_run_options(command, options, "there", typed)
+        return stored_options._read_run_options(command, options, "there", typed)
 
     assert stored() == {
         **{"rater": "icr", "dataset": "[thumb]", "seeds": "[0,1]", "statistics.level": "0.9"},
