@@ -14,13 +14,12 @@ import pandas as pd
 
 from ...conf import group
 from ...datasets.errors import InputError
-from ...datasets.registry import card
 from ..evaluation.overview import MEAN
 from ..evaluation.wording import interval_words, rank_words, revision_words
 from ..runs.finished_run import FinishedRun, check_same_data, read_runs
 from ..runs.latex_table import break_signature, escape_latex
 from ..runs.tables import count_of
-from ..scoring.catalog import MetricStyle, read_config
+from ..scoring.catalog import MetricStyle, bibliography, read_config
 from ..scoring.protocol import CHOICES, Judged, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
@@ -447,7 +446,8 @@ def _say_data_points(
             of_names = rated[rated["dimension"].str.replace("_", " ").isin(names)]
             has_several = (of_names["n_ratings"] > of_names["n_items"]).any()
             if has_several:
-                (key,) = works.add(card("flickr8k_expert").citation)
+                # Scott et al. 2023 use the words "method A" of Hessel et al. 2021, and not of Flickr8k's own paper.
+                (key,) = works.add(bibliography()["hessel2021clipscore"])
                 words += rf" (method A of \cite{{{key}}})"
             else:
                 words = "each caption has one rating, which is a data point"

@@ -177,7 +177,7 @@ class Protocol:
         name: its name in results.
         dimension: the dimensions of ratings and of preferences that are used, or `all`. If it names no dimension of
             preferences, all of these are used.
-        ratings: `per_rating` (each rating is a data point, "method A" of Hodosh et al. 2013),
+        ratings: `per_rating` (each rating is a data point, what Scott et al. 2023 call "method A" of Hessel et al. 2021),
             `mean`, `rounded_mean` or `median` of an item's ratings.
         references: `all`; `mean_over_single` or `max_over_single` (score against one reference at a
             time, then average or maximise); `first_k`.

@@ -129,8 +129,8 @@ def test_what_was_used_is_cited_once(run):
     assert len(keys) == len(set(keys))
     assert cited(text) == set(keys)
     assert {"captau", "hodosh2013framing", "kasai2022transparent", "papineni2002bleu"} <= set(keys)
-    # CLIP-S is missing in this run, so nothing was used of it.
-    assert "hessel2021clipscore" not in keys
+    # CLIP-S is missing in this run; its paper is cited for method A alone, as Scott et al. 2023 cite it.
+    assert text.count(r"\cite{hessel2021clipscore}") == text.count("method A of")
     assert text == cite([run])
 
 
@@ -153,7 +153,7 @@ def test_the_appendix_names_the_protocol(run):
         r"with captau 1.2.3 \cite{captau}",
         r"On Flickr8k-Expert \cite{hodosh2013framing} (revision 0123456789ab; 1,234 captions, 3,702 "
         r"data points of overall) we report Kendall's $\tau_c$ and Kendall's $\tau_b$: each rating is "
-        r"a data point (method A of \cite{hodosh2013framing}); candidates are scored against all "
+        r"a data point (method A of \cite{hessel2021clipscore}); candidates are scored against all "
         "references at once; corpus statistics (document frequencies) are taken over the dataset; "
         "coefficients are over all data points; an undefined score leaves the coefficient undefined.",
         r"On THumB 1.0 \cite{kasai2022transparent}",
@@ -169,6 +169,9 @@ def test_the_appendix_names_the_protocol(run):
 
 #: What a data point of each rated dataset is, as its authors say (docs/datasets has the sources); a rating where nothing is said.
 DATA_POINTS = {
+    "billboard_thumb": "is the authors' CLIPScore, no judgement of people;",
+    "cxc_sits": r"is the mean over its raters (agg\_score)",
+    "cxc_sts": r"is the mean over its raters (agg\_score)",
     "capeval1k": "is the mean of five ratings, of a few captions of fewer, scaled to 0 to 1;",
     "caption_quality": "is the share of its raters who said yes, rounded to eighths;",
     "composite": "is one rating;",
@@ -230,7 +233,7 @@ def test_what_is_said_of_data_points_is_so(name, tmp_path):
         is_mean = usual_protocol(name).get("ratings") == "mean"
         words = "an item's ratings are averaged;"
         if not is_mean:
-            words = r"each rating is a data point (method A of \cite{hodosh2013framing});"
+            words = r"each rating is a data point (method A of \cite{hessel2021clipscore});"
         assert words in text
         single = cite_of_files(name, tmp_path, tmp_path / "single", n_ratings=1234)
         assert is_mean or "each caption has one rating, which is a data point;" in single
