@@ -345,7 +345,7 @@ def run(
         junit=junit,
     )
     if not update:
-        return replace(checked, summary=_summary(checked, before, now))
+        return replace(checked, summary=_summary(checked, before, now, choices.allow))
 
     summary = _write_baseline(path, now, before)
     for metric, reason in unavailable.items():
@@ -381,16 +381,19 @@ def _identity(baseline: Baseline) -> tuple[str, dict[str, Any], Protocol]:
     return baseline.dataset, dict(baseline.file_options), baseline.protocol
 
 
-def _summary(checked: Checked, before: Baseline | None, now: Baseline) -> str:
+def _summary(checked: Checked, before: Baseline | None, now: Baseline, allow: Sequence[str]) -> str:
+    """Return the closing line; its remedy names again the code that the caller allowed."""
     coverage = (
         f"{count_metrics(checked.metrics)} on {count_of(now.data['items'], 'item')} of {now.dataset}, "
         f"{len(before.sample) if before else 0} of them one by one"
     )
     failing = sorted({d.part for d in checked.differences if d.fails}, key=ASPECTS.index)
     if failing:
+        remedy = f"captau check baseline={checked.path} update=true"
+        if allow:
+            remedy += f" allow={','.join(allow)}"
         return (
-            f"{checked.path}: {', '.join(failing)} differ ({coverage}). If that is meant: captau check "
-            f"baseline={checked.path} update=true"
+            f"{checked.path}: {', '.join(failing)} differ ({coverage}). If that is meant: {remedy}"
         )
 
     return f"{checked.path}: as in the baseline ({coverage})"

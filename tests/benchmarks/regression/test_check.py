@@ -453,6 +453,16 @@ def test_a_class_in_a_file_runs_as_a_function_does(check, tmp_path, monkeypatch)
     assert not (tmp_path / "it_ran").exists()
     assert check("baseline=code.yaml", "allow=counts.py:Words")[0] == 0
 
+    # The remedy is a command that runs as it stands.
+    (tmp_path / "counts.py").write_text(
+        (tmp_path / "counts.py").read_text().replace("float(len(c))", "float(len(c) // 2)")
+    )
+    sys.modules.pop(str(tmp_path / "counts.py"))
+    status, out, _ = check("baseline=code.yaml", "allow=counts.py:Words")
+    remedy = "captau check baseline=code.yaml update=true allow=counts.py:Words"
+    assert (status, out.rstrip().endswith(remedy)) == (1, True)
+    assert check(*remedy.split()[2:])[0] == 0
+
 
 @pytest.mark.parametrize("spelling", ["mllm_judge", "MLLM-Judge", " mllm_judge"])
 def test_a_judge_that_only_the_baseline_names_is_not_asked(check, tmp_path, spelling):
