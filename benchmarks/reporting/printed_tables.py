@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from ..runs.html_table import html_of
-from ..runs.latex_table import latex_of
+from ..runs.latex_table import join_latex
 from ..runs.markdown_table import markdown_of
 from ..runs.tables import ResultTable, frame_of
 
@@ -49,4 +49,4 @@ class PrintedTables:
 
     def to_latex(self) -> str:
         """Return the tables as LaTeX (booktabs)."""
-        return "\n\n".join(map(latex_of, self.tables))
+        return join_latex(self.tables)

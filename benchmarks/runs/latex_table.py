@@ -23,6 +23,8 @@ _MOST_BESIDE = 3
 _TEXT_COLUMN = 225
 #: The sizes of type that a table may have, with the mean width of a character in points.
 _SIZES = {"": 4.9, r"\scriptsize": 3.7}
+#: So many tables may wait for a place; LaTeX before 2015 had room for 18.
+_MOST_FLOATS = 12
 #: So many rows take most of a page.
 _MANY_ROWS = 30
 
@@ -64,6 +66,17 @@ def latex_of(table: ResultTable) -> str:
         rf"\end{{{environment}}}",
     ]
     return "\n".join(parts)
+
+
+def join_latex(tables: Sequence[ResultTable]) -> str:
+    """Return tables one below the other; LaTeX holds a limited number of floats, which many tables let out in between."""
+    parts: list[str] = []
+    for number, table in enumerate(tables):
+        if number and number % _MOST_FLOATS == 0:
+            parts.append(r"\clearpage")
+        parts.append(latex_of(table))
+
+    return "\n\n".join(parts)
 
 
 def _remarks(table: ResultTable, *, is_wide: bool) -> list[str]:

@@ -20,7 +20,7 @@ from ..statistics.intervals import fill_corrected_p_values
 from ..statistics.significance import MetricDifference
 from .csv_table import csv_of
 from .frames import make_frame
-from .latex_table import latex_of
+from .latex_table import join_latex
 from .markdown_table import markdown_of
 from .tables import ResultTable
 
@@ -145,7 +145,7 @@ def table_files(tables: Iterable[ResultTable]) -> dict[str, bytes]:
     tables = list(tables)
     return {
         "table.md": "\n\n".join(markdown_of(t) for t in tables).encode() + b"\n",
-        "table.tex": "\n\n".join(latex_of(t) for t in tables).encode() + b"\n",
+        "table.tex": join_latex(tables).encode() + b"\n",
     }
 
 
