@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 class Icr(NetworkRecipe):
     """y = W₃ relu(W₂ relu(W₁ [image; text])), trained with mean squared error.
 
+    The error is of ratings as shares of their scale; predictions are mapped to `scale` afterwards.
+
     The paper's embeddings are those of ViLBERT's last hidden layer, 1,024 each, in which an image's vector
     depends on the caption beside it; here any will do, by image or by image and caption.
 
