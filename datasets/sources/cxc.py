@@ -62,7 +62,7 @@ def _card(name: str, sha256: str, **attributes: Any) -> Card:
 SITS = _card(
     "cxc_sits",
     "f92fd6d36329fb52fd5429eb5c2211f0ab3ad86bb737323f415375a144697ce6",
-    title="Crisscrossed Captions, image and caption",
+    title="Crisscrossed Captions SITS",
     short_title="CxC-SITS",
     scales=dict.fromkeys(("intrasim", "original"), SCALE),
     single_values=dict.fromkeys(("intrasim", "original"), _OF_SCORES),
@@ -72,7 +72,7 @@ SITS = _card(
 STS = _card(
     "cxc_sts",
     "33eea25bf41061c513ef4b39282aaf64bdf9b17ff233e343a6d6ae44d73e0272",
-    title="Crisscrossed Captions, two captions",
+    title="Crisscrossed Captions STS",
     short_title="CxC-STS",
     scales=dict.fromkeys((OVERALL, "cocaption", "isim"), SCALE),
     single_values=dict.fromkeys((OVERALL, "cocaption", "isim"), _OF_SCORES),
