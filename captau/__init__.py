@@ -1,11 +1,12 @@
 """The public names of captau, which measures how well image-caption metrics agree with people.
 
 `bench` correlates metrics with people's judgements, `compare` tests which metrics differ, `probe` shows which faults in
-captions they notice, `rank` compares captioning systems, `score` scores your own captions, and `reward` makes a metric
-the reward of a trainer. `agree` measures how far people agree, `reproduce` rebuilds published tables, `table` joins
-finished runs in one table, and `complement`, `sensitivity` and `thresholds` study metrics as the commands of these names
-do. `load` reads a dataset of judgements, and `metric` makes a metric by its name. To write a metric, extend `Metric` and
-`register` it. Wrong input raises an `InputError`. Each name is imported on first use, so that `import captau` stays quick.
+captions they notice, `rank` compares captioning systems, `score` scores your own captions, `estimate` estimates people's
+rating of them from few ratings, and `reward` makes a metric the reward of a trainer. `agree` measures how far people
+agree, `reproduce` rebuilds published tables, `table` joins finished runs in one table, and `complement`, `sensitivity` and
+`thresholds` study metrics as the commands of these names do. `load` reads a dataset of judgements, and `metric` makes a
+metric by its name. To write a metric, extend `Metric` and `register` it. Wrong input raises an `InputError`. Each name is
+imported on first use, so that `import captau` stays quick.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from captau.benchmarks.commands.agree import agree
     from captau.benchmarks.commands.bench import bench, compare
     from captau.benchmarks.commands.complement import complement
+    from captau.benchmarks.commands.estimate import estimate
     from captau.benchmarks.commands.probe import probe
     from captau.benchmarks.commands.rank import rank
     from captau.benchmarks.commands.reproduce import reproduce
@@ -47,6 +49,7 @@ __all__ = [
     "compare",
     "compat",
     "complement",
+    "estimate",
     "load",
     "metric",
     "probe",
@@ -71,6 +74,7 @@ _MODULES = {
     "bench": "captau.benchmarks.commands.bench",
     "compare": "captau.benchmarks.commands.bench",
     "complement": "captau.benchmarks.commands.complement",
+    "estimate": "captau.benchmarks.commands.estimate",
     "load": "captau.datasets.registry",
     "metric": "captau.metrics.external",
     "probe": "captau.benchmarks.commands.probe",

@@ -33,6 +33,7 @@ __all__ = [
     "compare",
     "compat",
     "complement",
+    "estimate",
     "load",
     "metric",
     "probe",
@@ -263,6 +264,84 @@ def complement(
 
     Raises:
         InputError: as in `captau.bench`, for a single metric, or a dataset without ratings.
+    """
+
+def estimate(
+    candidates: Captions | Mapping[str, Captions] | Sequence[str | Path],
+    references: References | None = None,
+    ratings: str | Path | None = None,
+    *,
+    metrics: MetricSource | Sequence[MetricSource] = "text",
+    chosen: str = "random",
+    dimension: str | None = None,
+    population: str = "images",
+    plan: bool = False,
+    n: int | None = None,
+    width: float | None = None,
+    difference: float | None = None,
+    power: float = 0.8,
+    sd: float | None = None,
+    choose: str = "random",
+    form: str = "four",
+    images: str | Path | None = None,
+    partial: bool = False,
+    columns: Mapping[str, Any] | None = None,
+    statistics: Mapping[str, Any] | None = None,
+    data_root: str | Path | None = None,
+    output_dir: str | Path | None = None,
+    cache_root: str | Path | None = None,
+    cache_scores: str | Path | None = None,
+    cache_use: bool = True,
+) -> Results:
+    """Estimate people's mean rating of systems from few ratings, and plan which captions to rate; `captau estimate` from Python.
+
+    Args:
+        candidates: one caption per image: a file (docs/own_captions.md), a dict image id → caption, a
+            list of `{"image_id": …, "caption": …}`, or a DataFrame with these columns. Several systems
+            are a list of files, a dict from names to any of these except a text, or a DataFrame with a
+            column `system`.
+        references: a file, a dict image id → captions, a list of `{"image_id": …, "references": […]}`,
+            COCO's annotations, or a DataFrame with the columns `image_id` and `references`, or
+            `image_id` and `caption`. Several sets are a list of files, or a dict from names to any of
+            these except a text.
+        ratings: ratings of some of them: a table with image_id and value (numbers, or yes and no), and
+            perhaps system, caption, rater, dimension; or of comparisons with winner or strength.
+        metrics: suites, metric specs (`"cider(variant=plain)"`, `"mine.py:overlap"`, `"mine.csv"`),
+            functions, or `Metric` objects and classes (docs/new_metric.md).
+        chosen: how the rated images were chosen; random, shuffled (the first ones of a file that had
+            been shuffled), or a file with image_id and probability, such as plan.csv.
+        dimension: of the dimensions of the ratings, the one to estimate.
+        population: of what intervals speak; captions: these alone, images: images like these, raters:
+            raters like these as well.
+        plan: true chooses which captions to rate next, and says how many.
+        n: with plan=true, the number of images to have rated in all.
+        width: with plan=true, as many as give an interval of this width, from low to high.
+        difference: with plan=true, as many as show a difference of this size between two systems.
+        power: the probability with which difference= is to be found.
+        sd: the standard deviation of ratings, where no ratings= of a pilot tell it.
+        choose: how plan=true chooses; random, stratified (by score), guided (more where metrics or the
+            pilot's ratings disagree).
+        form: the study's question; four: a rating from 1 to 5, good_bad: yes or no, ab: which of two
+            systems.
+        images: the folder of images, for the study and for metrics that look at them.
+        partial: true takes the images that all systems have captioned.
+        columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
+            image_id, caption, references, rows.
+        statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
+            Keys: level, seed, correction.
+        data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).
+        output_dir: the folder for the run's files; None writes no files.
+        cache_root: the folder of stored scores and METEOR's tables (default: $CAPTAU_CACHE, else the
+            user's cache folder).
+        cache_scores: another place for stored scores: a shared folder, or s3://BUCKET/FOLDER.
+        cache_use: false neither reads nor stores scores.
+
+    Returns:
+        `Results`, whose `frames` have `estimates.csv` and `gains.csv`, or with `plan` `plan.csv`.
+
+    Raises:
+        InputError: on a missing or malformed file, ratings of other captions, rated images that are no
+            random or recorded choice, or too few of them.
     """
 
 def probe(

@@ -29,6 +29,7 @@ import msgpack
 import numpy as np
 import pytest
 import yaml
+from PIL import Image
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -402,6 +403,8 @@ class Scratch:
 
     def prepare(self, words: list[str]) -> None:
         """Make the files that a command reads and that no command or code before it has made."""
+        if words[0] == "estimate":
+            self.prepare_estimate(dict(word.partition("=")[::2] for word in words[1:]))
         for word in words:
             key, _, value = word.partition("=")
             names = re.findall(r"[^\[\],]+", value)
@@ -448,6 +451,33 @@ class Scratch:
             elif key == "images":
                 (self.folder / value).mkdir(exist_ok=True)
             self.of_metrics(word)
+
+    def prepare_estimate(self, options: dict[str, str]) -> None:
+        """Captions of 60 images, and ratings of 30 of them, or of those that a plan chose."""
+        ids = [f"{n}.jpg" for n in range(60)]
+        systems = [Path(name).stem for name in options["candidates"].split(",")]
+        for k, system in enumerate(systems):
+            captions = {i: " ".join(["a dog runs"] * (1 + (n + k) % 3)) for n, i in enumerate(ids)}
+            self.lacking(f"{system}.json", captions)
+        self.lacking(options["references"], {i: ["a dog runs", "a dog runs home"] for i in ids})
+        if folder := options.get("images"):
+            (self.folder / folder).mkdir(exist_ok=True)
+            for image in ids:
+                Image.new("RGB", (4, 4)).save(self.folder / folder / image)
+
+        rated = [ids[n] for n in np.random.default_rng(0).permutation(60)[:30]]
+        if plan := options.get("chosen"):
+            if not (self.folder / plan).exists():
+                made = [f"{key}={options[key]}" for key in ("candidates", "references")]
+                out = f"output_dir={Path(plan).parent}"
+                self.run(["estimate", "plan=true", "metrics=[rouge_1]", *made, "n=30", out])
+            rows = csv.DictReader((self.folder / plan).read_text(encoding="utf-8").splitlines())
+            rated = [row["image_id"] for row in rows if row["order"]]
+        if "ratings" in options:
+            lines = ["image_id,system,value"]
+            for system in systems:
+                lines += [f"{i},{system},{1 + int(i[:-4]) % 4}" for i in rated]
+            self.lacking(options["ratings"], "\n".join([*lines, ""]))
 
     def of_metrics(self, word: str) -> None:
         """The files that metrics name."""

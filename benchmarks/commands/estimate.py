@@ -1,0 +1,324 @@
+"""`captau estimate`: people's mean rating of a system from the ratings of few captions and the metrics of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError
+from ...datasets.reading.caption_files import (
+    CandidateFile,
+    ReferenceFile,
+    read_references,
+    read_systems,
+)
+from ...datasets.reading.caption_ids import match_image_ids
+from ...datasets.reading.rating_files import RatingFile, read_ratings
+from ...metrics.base import Metric
+from ..evaluation.prepared_datasets import provenance
+from ..evaluation.systems.estimated_ratings import (
+    EstimateChoices,
+    estimate_rows,
+    estimate_systems,
+    estimate_tables,
+    gain_rows,
+)
+from ..evaluation.systems.few_ratings import (
+    Choice,
+    PlacedRatings,
+    ScoredSystems,
+    add_ties,
+    check_choice_of_images,
+    place_ratings,
+    read_choice,
+)
+from ..evaluation.systems.planned_ratings import (
+    Pilot,
+    PlanWishes,
+    make_study,
+    plan_ratings,
+    plan_table,
+    read_pilot,
+)
+from ..options.estimate import RANDOM, SHUFFLED, EstimateOptions
+from ..options.python_function import make_function
+from ..reporting.run_results import Results
+from ..runs.progress_bar import StepProgress
+from ..runs.results import RunClock, tables_as_csv
+from ..scoring.catalog import metric_style
+from ..scoring.corpus_scores import (
+    PLAIN_PROTOCOL,
+    make_caption_items,
+    make_scorer,
+    select_images,
+)
+from ..scoring.scorer import score_all
+from ..scoring.unavailable_metrics import find_unavailable, record_reasons, warn_unavailable
+
+
+@dataclass(frozen=True)
+class _Captions:
+    """The captions that were read.
+
+    Attributes:
+        files: of each system.
+        references: None where there are none.
+        items: of each system, a row a caption, in the order of `images`.
+        images: the images that count.
+        notes: sentences on how the files were read.
+    """
+
+    files: dict[str, CandidateFile]
+    references: ReferenceFile | None
+    items: dict[str, pd.DataFrame]
+    images: list[str]
+    notes: list[str]
+
+
+def run(options: EstimateOptions) -> Results:
+    """Estimate systems' mean ratings, or with `plan` choose which captions to have rated.
+
+    Raises:
+        InputError: on a missing or malformed file, ratings of other captions, rated images that are no random or
+            recorded choice, or too few of them.
+    """
+    clock = RunClock()
+    ratings = None if options.ratings is None else read_ratings(options.ratings, options.dimension)
+    captions = _read_captions(options)
+    missing = find_unavailable(options.metrics, next(iter(captions.items.values())))
+    warn_unavailable([missing])
+    metrics = [metric for metric in options.metrics if metric not in missing]
+    systems, undefined = _score(captions, metrics, options)
+
+    choice = Choice.random(len(systems.images))
+    if options.chosen not in (RANDOM, SHUFFLED):
+        choice = read_choice(Path(options.chosen).expanduser(), systems.images)
+    placed = None if ratings is None else _place(ratings, systems, choice, options)
+
+    notes = [*captions.notes, *undefined, *(ratings.notes if ratings else ())]
+    record = {
+        "command": "estimate",
+        "config": dict(options.configuration),
+        "seed": options.statistics.seed,
+        "candidates": {name: file.source.sha256 for name, file in captions.files.items()},
+        **provenance(metrics, [], options.locations, [PLAIN_PROTOCOL]),
+        "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
+        "missing": record_reasons(missing),
+        "measures": "people's mean ratings of systems from few ratings and metrics of all captions",
+    }
+    if options.plan:
+        results = _plan(options, captions, systems, placed, choice, notes)
+    elif ratings is not None and placed is not None:
+        results = _estimate(options, systems, ratings, placed, choice, notes)
+    else:
+        raise AssertionError("EstimateOptions asks for ratings or a plan")
+
+    frames, tables, files = results
+    other_files = {"table.csv": tables_as_csv(tables), **files}
+    objective = None if options.plan else float(frames["estimates.csv"]["value"].iloc[1])
+    return Results(
+        frames, {**record, **clock.record()}, tables, other_files=other_files, objective=objective
+    )
+
+
+def _read_captions(options: EstimateOptions) -> _Captions:
+    """Read the captions and references, and match their images."""
+    files: dict[str, CandidateFile] = {}
+    for file in options.candidates:
+        for column_name, candidates in read_systems(
+            file.path, file.content, options.columns
+        ).items():
+            system = column_name or file.name
+            if system in files:
+                raise InputError(f"{file.path}: a second system is called '{system}'; rename one")
+            files[system] = candidates
+
+    references: dict[str, ReferenceFile] = {}
+    if options.references is not None:
+        read = read_references(options.references.path, options.references.content, options.columns)
+        references[""] = read
+    elif options.metrics and all("references" in m.needs for m in options.metrics):
+        raise InputError(f"metric {options.metrics[0].spec} needs references; give references=FILE")
+
+    files, notes = match_image_ids(files, references)
+    # Only one of the sets of references; the order of images is that of the first system's file.
+    images = select_images(files, references, options.partial)[""]
+    items: dict[str, pd.DataFrame] = {}
+    for name, file in files.items():
+        items[name] = make_caption_items(
+            file,
+            references.get(""),
+            image_ids=images,
+            images=options.images,
+            system=name if len(files) > 1 else None,
+        )
+    return _Captions(files, references.get(""), items, images, notes)
+
+
+def _score(
+    captions: _Captions, metrics: Sequence[Metric], options: EstimateOptions
+) -> tuple[ScoredSystems, list[str]]:
+    """Score all captions, and leave out metrics that have no score of some."""
+    store = options.locations.store()
+    columns_by_system: dict[str, Any] = {}
+    with StepProgress(len(metrics) * len(captions.items)) as progress:
+        for name, items in captions.items.items():
+            columns_by_system[name] = score_all(make_scorer(items), metrics, store, progress)
+
+    specs: list[str] = []
+    notes: list[str] = []
+    for metric in metrics:
+        gaps = sum(int((~np.isfinite(c[metric.spec])).sum()) for c in columns_by_system.values())
+        if not gaps:
+            specs.append(metric.spec)
+            continue
+        label = metric_style(metric).label
+        notes.append(f"{label} is left out: {gaps:,} captions have no score by it.")
+
+    scores: dict[str, Any] = {}
+    for name, columns in columns_by_system.items():
+        none = np.zeros((len(captions.images), 0))
+        scores[name] = np.column_stack([none, *(columns[spec] for spec in specs)])
+
+    systems = ScoredSystems(
+        file_names={name: file.source.path.name for name, file in captions.files.items()},
+        images=captions.images,
+        captions={name: items["caption"].tolist() for name, items in captions.items.items()},
+        scores=scores,
+        metrics=specs,
+    )
+    return systems, notes
+
+
+def _place(
+    ratings: RatingFile, systems: ScoredSystems, choice: Choice, options: EstimateOptions
+) -> PlacedRatings:
+    """Set ratings beside the captions, and check that the rated ones can be believed to be a sample."""
+    placed = place_ratings(ratings, systems)
+    if ratings.is_compared:
+        placed = add_ties(placed, systems, choice)
+    check_choice_of_images(placed, systems, choice, is_shuffled=options.chosen == SHUFFLED)
+    if options.population == "raters" and not ratings.has_raters:
+        raise InputError(
+            f"{ratings.path}: population=raters needs a column rater; population=images speaks of the given raters"
+        )
+    return placed
+
+
+_Parts = tuple[dict[str, pd.DataFrame], list[Any], dict[str, bytes]]
+
+
+def _estimate(
+    options: EstimateOptions,
+    systems: ScoredSystems,
+    ratings: RatingFile,
+    placed: PlacedRatings,
+    choice: Choice,
+    notes: Sequence[str],
+) -> _Parts:
+    """Return the frames, tables and further files of the estimates."""
+    choices = EstimateChoices(
+        population=options.population,
+        level=options.statistics.level,
+        correction=options.statistics.correction,
+        seed=options.statistics.seed,
+    )
+    quantities = estimate_systems(
+        placed,
+        systems,
+        choice,
+        choices,
+        is_compared=ratings.is_compared,
+        is_binary=ratings.is_binary,
+    )
+
+    styles = {m.spec: metric_style(m).label for m in options.metrics}
+    labels = {spec: styles[spec] for spec in systems.metrics}
+    lines = [*_choice_notes(options, placed, choice), *notes]
+    lines.append(f"Metrics: {', '.join(labels.values()) or 'none'}.")
+    tables = estimate_tables(quantities, choices, labels, lines)
+    row_notes = [f"metrics: {', '.join(systems.metrics)}", f"population: {options.population}"]
+    frames = {
+        "estimates.csv": estimate_rows(quantities, choices, row_notes),
+        "gains.csv": gain_rows(quantities),
+    }
+    return frames, tables, {}
+
+
+def _choice_notes(options: EstimateOptions, placed: PlacedRatings, choice: Choice) -> list[str]:
+    """Say how the rated images were chosen."""
+    if not choice.source:
+        return [
+            "The rated images are taken to be a random choice; that they are is yours to know (chosen= names the file that "
+            "recorded another one)."
+        ]
+
+    n_rated = len(np.unique(placed.image))
+    line = f"The rated images are weighted by how likely {Path(choice.source).name} made each."
+    if choice.chosen is not None and n_rated < len(choice.chosen):
+        line += f" Of its {len(choice.chosen):,} images {n_rated:,} are rated; the others are taken to be missing at random."
+    return [line]
+
+
+def _plan(
+    options: EstimateOptions,
+    captions: _Captions,
+    systems: ScoredSystems,
+    placed: PlacedRatings | None,
+    choice: Choice,
+    notes: Sequence[str],
+) -> _Parts:
+    """Return the frames, tables and the study's files of a plan."""
+    wishes = PlanWishes(
+        n=options.n,
+        width=options.width,
+        difference=options.difference,
+        power=options.power,
+        sd=options.sd,
+        choose=options.choose,
+        population=options.population,
+        level=options.statistics.level,
+        seed=options.statistics.seed,
+    )
+    pilot: Pilot | None = None
+    if placed is not None:
+        if options.difference is not None and len(systems.names) < 2:
+            raise InputError("difference= needs captions of two systems: candidates=A,B")
+        pilot = read_pilot(placed, systems, choice, is_difference=options.difference is not None)
+
+    plan = plan_ratings(systems, pilot, wishes)
+    files: dict[str, bytes] = {}
+    next_steps = ["plan.csv has each image's probability; give it as chosen= with the ratings."]
+    if options.images is None:
+        next_steps.append("images=DIR also writes a study that captau collect serves.")
+    else:
+        first = next(iter(captions.items.values()))
+        files = make_study(
+            plan,
+            systems,
+            first["references"].tolist(),
+            form=options.form,
+            images=options.images,
+            image_files=first["image"].tolist(),
+        )
+        next_steps.append(
+            "captau collect study=DIR/study.yaml serves the study of this folder DIR."
+        )
+    table = plan_table(plan, systems, [*next_steps, *notes])
+    return {"plan.csv": plan.rows}, [table], files
+
+
+estimate = make_function(
+    "estimate",
+    EstimateOptions,
+    run,
+    summary="Estimate people's mean rating of systems from few ratings, and plan which captions to rate",
+    returns="`Results`, whose `frames` have `estimates.csv` and `gains.csv`, or with `plan` `plan.csv`.",
+    raises="on a missing or malformed file, ratings of other captions, rated images that are no random or recorded "
+    "choice, or too few of them.",
+)

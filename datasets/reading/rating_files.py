@@ -1,0 +1,260 @@
+"""Ratings of a user's own captions: a row a rating or a comparison, by image, as `captau collect export` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..caption_texts import collapse_blanks
+from ..errors import InputError, shorten
+from .caption_ids import RULES
+from .cells import parse_number
+from .pairs import read_strengths, read_winners
+from .table import Table, read_table
+
+IMAGES = ("image_id", "image")
+VALUES = ("value", "rating", "score", "answer")
+#: Words of yes-or-no questions, whose mean is the share of yes.
+WORDS: Mapping[str, float] = {
+    "yes": 1.0,
+    "true": 1.0,
+    "good": 1.0,
+    "no": 0.0,
+    "false": 0.0,
+    "bad": 0.0,
+}
+
+
+@dataclass(frozen=True)
+class RatingRow:
+    """A rating of a caption, or of two.
+
+    Attributes:
+        place: the file and line, for messages.
+        image_id: the image.
+        systems: the system of the caption, or the two that were compared; empty texts where the file does not say.
+        captions: the caption or the two; empty texts where the file does not say.
+        rater: who rated; empty where the file does not say.
+        value: the rating; of a comparison 1 where the first caption wins, ½ of a tie, 0 where the second does.
+    """
+
+    place: str
+    image_id: str
+    systems: tuple[str, ...]
+    captions: tuple[str, ...]
+    rater: str
+    value: float
+
+
+@dataclass(frozen=True)
+class RatingFile:
+    """Ratings, or comparisons of two captions.
+
+    Attributes:
+        path: the file.
+        rows: in its order.
+        is_compared: whether the rows are comparisons.
+        is_binary: whether all ratings are yes or no, in words.
+        has_raters: whether the file says who rated.
+        notes: sentences on how it was read.
+    """
+
+    path: Path
+    rows: tuple[RatingRow, ...]
+    is_compared: bool
+    is_binary: bool
+    has_raters: bool
+    notes: tuple[str, ...] = ()
+
+
+def read_ratings(path: Path, dimension: str | None = None) -> RatingFile:
+    """Read ratings: columns `image_id`, `value`, and perhaps `system`, `caption`, `rater` and `dimension`.
+
+    Comparisons have `winner` or `strength`, with `system_a`, `system_b` or `caption_a`, `caption_b`.
+
+    Args:
+        path: the table.
+        dimension: of which dimension; None where the file has one.
+
+    Raises:
+        InputError: where the file cannot be read, lacks a column, or has several dimensions and none is named.
+    """
+    table = read_table(path)
+    image = table.first_of(*IMAGES)
+    if image is None:
+        raise InputError(
+            f"{path}: no column 'image_id' or 'image'; it has {', '.join(table.names)}"
+        )
+
+    table = _select_dimension(table, dimension)
+    if table.first_of("winner", "strength") is not None:
+        return _read_comparisons(table, image)
+
+    name = table.first_of(*VALUES)
+    if name is None:
+        raise InputError(
+            f"{path}: no column 'value' of ratings and no 'winner' of comparisons; it has {', '.join(table.names)}"
+        )
+
+    values, is_binary = _values(table, name)
+    columns = [_texts(table, column) for column in ("system", "caption", "rater")]
+    rows: list[RatingRow] = []
+    for i, image_id in enumerate(table.filled(image)):
+        row = RatingRow(
+            place=table.places[i],
+            image_id=image_id,
+            systems=(columns[0][i],),
+            captions=(columns[1][i],),
+            rater=columns[2][i],
+            value=values[i],
+        )
+        rows.append(row)
+
+    return RatingFile(
+        path,
+        tuple(rows),
+        is_compared=False,
+        is_binary=is_binary,
+        has_raters=all(columns[2]),
+    )
+
+
+def _select_dimension(table: Table, dimension: str | None) -> Table:
+    """Return the rows of one dimension."""
+    if "dimension" not in table:
+        if dimension is not None:
+            raise InputError(f"{table.path}: no column 'dimension'; leave dimension= out")
+        return table
+
+    of_rows = table.texts("dimension", empty="")
+    known = list(dict.fromkeys(of_rows))
+    if dimension is None and len(known) > 1:
+        raise InputError(
+            f"{table.path}: it has the dimensions {', '.join(known)}; name one with dimension={known[0]}"
+        )
+    if dimension is not None and dimension not in known:
+        raise InputError(
+            f"{table.path}: no rating of the dimension '{dimension}'; it has {', '.join(known)}"
+        )
+
+    return table.keep(i for i, name in enumerate(of_rows) if dimension is None or name == dimension)
+
+
+def _texts(table: Table, name: str) -> list[str]:
+    if name not in table:
+        return [""] * len(table)
+
+    return table.texts(name, empty="")
+
+
+def _values(table: Table, name: str) -> tuple[list[float], bool]:
+    """Return the ratings, and whether all are yes or no in words."""
+    values: list[float] = []
+    n_words = 0
+    for place, cell in zip(table.places, table.column(name), strict=True):
+        word = str(cell).strip().lower()
+        if word in WORDS:
+            values.append(WORDS[word])
+            n_words += 1
+            continue
+        number = parse_number(cell)
+        if number != number:
+            raise InputError(
+                f"{place}: {name} is {shorten(repr(cell))}, neither a number nor one of {', '.join(WORDS)}"
+            )
+        values.append(number)
+
+    if n_words and n_words < len(values):
+        raise InputError(
+            f"{table.path}: {n_words:,} of {len(values):,} ratings are words such as yes, the others are numbers; use one"
+        )
+    return values, n_words > 0
+
+
+def _read_comparisons(table: Table, image: str) -> RatingFile:
+    """Read comparisons, without those that have no verdict."""
+    systems = [name if name in table else None for name in ("system_a", "system_b")]
+    strength = table.first_of("strength")
+    table, notes = read_winners(table, "winner", (systems[0], systems[1]), None)
+    strengths = read_strengths(table, "winner", strength)
+
+    columns = [
+        _texts(table, name) for name in ("system_a", "system_b", "caption_a", "caption_b", "rater")
+    ]
+    rows: list[RatingRow] = []
+    for i, image_id in enumerate(table.filled(image)):
+        preferred = (strengths[i] > 0) - (strengths[i] < 0)
+        row = RatingRow(
+            place=table.places[i],
+            image_id=image_id,
+            systems=(columns[0][i], columns[1][i]),
+            captions=(columns[2][i], columns[3][i]),
+            rater=columns[4][i],
+            value=0.5 + preferred / 2,
+        )
+        rows.append(row)
+
+    return RatingFile(
+        table.path,
+        tuple(rows),
+        is_compared=True,
+        is_binary=False,
+        has_raters=all(columns[4]),
+        notes=tuple(notes),
+    )
+
+
+def match_rated_images(
+    rows: Sequence[tuple[str, str]], known: Collection[str], file_name: str
+) -> dict[str, str]:
+    """Return the image of the captions for each image id of rated rows, by the first rule that matches all.
+
+    Args:
+        rows: the place and the image id of each.
+        known: the images of the captions.
+        file_name: of the captions, for messages.
+
+    Raises:
+        InputError: where an image is not among them.
+    """
+    ids = dict.fromkeys(image_id for _, image_id in rows)
+    if all(image_id in known for image_id in ids):
+        return {image_id: image_id for image_id in ids}
+
+    for rule in RULES:
+        matched = _match(ids, known, rule.reduce)
+        if len(matched) == len(ids) == len(set(matched.values())):
+            return matched
+
+    missing = [(place, image_id) for place, image_id in rows if image_id not in known]
+    n_missing = len({image_id for _, image_id in missing})
+    place, image_id = missing[0]
+    raise InputError(
+        f"{place}: image '{image_id}' is not among the captions of {file_name}, where an image is '{next(iter(known))}' "
+        f"({n_missing:,} of {len(ids):,} rated images are not); give the captions that were rated"
+    )
+
+
+def _match(
+    ids: Iterable[str], known: Iterable[str], reduce: Callable[[str], str]
+) -> dict[str, str]:
+    """Return the known id of each id that has the same form as it alone."""
+    by_form: dict[str, str] = {}
+    ambiguous: set[str] = set()
+    for image_id in known:
+        form = reduce(image_id)
+        if by_form.setdefault(form, image_id) != image_id:
+            ambiguous.add(form)
+
+    matched: dict[str, str] = {}
+    for image_id in ids:
+        form = reduce(image_id)
+        if form in by_form and form not in ambiguous:
+            matched[image_id] = by_form[form]
+    return matched
+
+
+def is_same_caption(rated: str, own: str) -> bool:
+    """Return whether a rated caption is the system's, blanks aside."""
+    return collapse_blanks(rated) == collapse_blanks(own)
