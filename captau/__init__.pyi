@@ -326,7 +326,7 @@ def estimate(
         images: the folder of images, for the study and for metrics that look at them.
         partial: true takes the images that all systems have captioned.
         columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
-            image_id, caption, references, rows.
+            image_id, caption, references, rows, candidate_id.
         statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
             Keys: level, seed, correction.
         data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).

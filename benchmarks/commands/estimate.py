@@ -122,7 +122,11 @@ def run(options: EstimateOptions) -> Results:
     other_files = {"table.csv": tables_as_csv(tables), **files}
     objective = None if options.plan else float(frames["estimates.csv"]["value"].iloc[1])
     return Results(
-        frames, {**record, **clock.record()}, tables, other_files=other_files, objective=objective
+        frames,
+        {**record, **clock.record()},
+        tables=tables,
+        other_files=other_files,
+        objective=objective,
     )
 
 
