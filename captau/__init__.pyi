@@ -416,6 +416,7 @@ def rank(
     weights: Mapping[str, float] | None = None,
     by: str | None = None,
     ties: str = "davidson",
+    control: str | Sequence[str] | None = None,
     best_worst: str | Sequence[str] | None = None,
     protocol: str | Mapping[str, Any] | None = None,
     statistics: Mapping[str, Any] | None = None,
@@ -437,6 +438,8 @@ def rank(
             faults have negative weights.
         by: ratings or preferences (default: ratings if the dataset has them).
         ties: the model of ties between two captions: davidson, rao_kupper.
+        control: of preferences, adds a ranking with these features of captions held equal: length,
+            characters, sentences, words_per_sentence, commas.
         best_worst: the dimensions in which a system must be best, or worst, at once (default: all
             except penalties and totals).
         protocol: what differs from each dataset's usual protocol, such as `{"dimension": "recall",

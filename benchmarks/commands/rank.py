@@ -12,7 +12,12 @@ from ...datasets.errors import InputError
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
 from ..evaluation.prepared_datasets import PreparedDataset, PreparedDatasets, prepare_datasets
 from ..evaluation.systems import system_ranking
-from ..evaluation.systems.preference_ranking import preference_tables, rank_by_preferences
+from ..evaluation.systems.controlled_ranking import ControlledRanking, rank_controlled
+from ..evaluation.systems.preference_ranking import (
+    PreferenceRanking,
+    preference_tables,
+    rank_by_preferences,
+)
 from ..evaluation.wording import dataset_notes, distinct_notes, list_words, order_verdict
 from ..options.python_function import make_function
 from ..options.rank import RankOptions
@@ -98,7 +103,7 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
         progress.add_steps(sum(len(prepared.metrics) for prepared in prepared_datasets), "scores")
         parts: list[Results] = []
         for prepared in prepared_datasets:
-            is_preferred = _uses_preferences(prepared, options.by)
+            is_preferred = _uses_preferences(prepared, options.by, options.control)
             rank_prepared = _rank_by_preferences if is_preferred else _rank_by_ratings
             parts.append(rank_prepared(prepared, options))
             if write is not None and len(parts) < len(prepared_datasets):
@@ -150,13 +155,19 @@ def _find_objective(
     return mean_of(orders.loc[is_share & (orders["metric"] == options.metrics[0].spec), "value"])
 
 
-def _uses_preferences(prepared: PreparedDataset, source: str | None) -> bool:
+def _uses_preferences(
+    prepared: PreparedDataset, source: str | None, control: Sequence[str]
+) -> bool:
     """Tell whether a dataset is ranked by preferences: where that is typed, or it has no ratings.
 
     Raises:
-        InputError: where it has no preferences either.
+        InputError: where it has no preferences either, or has ratings and features are to be held equal.
     """
     if source != "preferences" and prepared.selection.protocol.dimension:
+        if control:
+            raise InputError(
+                f"control= holds features of two compared captions equal, and {prepared.name} is ranked by ratings; leave it out"
+            )
         return False
 
     if prepared.selection.preferences.empty:
@@ -186,6 +197,14 @@ def _rank_by_preferences(prepared: PreparedDataset, options: RankOptions) -> Res
         "elo.csv": ranking.elo,
     }
     tables = preference_tables(selection, ranking, labels, statistics, options.ties)
+    if options.control:
+        controlled = _rank_controlled(prepared, ranking, options)
+        tables += [ranked.table for ranked in controlled]
+        parts = [frames["systems.csv"], *(ranked.systems for ranked in controlled)]
+        frames["systems.csv"] = pd.concat(parts, ignore_index=True)
+        controls = [ranked.controls for ranked in controlled]
+        frames["controls.csv"] = pd.concat(controls, ignore_index=True)
+
     dimensions = [battles.dimension for battles in ranking.battles.by_dimension]
     leading = system_ranking.leading_dimension(dimensions, selection.caption_set.card)
     return Results(
@@ -195,6 +214,28 @@ def _rank_by_preferences(prepared: PreparedDataset, options: RankOptions) -> Res
         figures=win_figures(ranking.battles, prepared.name),
         objective=_find_objective(ranking.orders, options, leading),
     )
+
+
+def _rank_controlled(
+    prepared: PreparedDataset, ranking: PreferenceRanking, options: RankOptions
+) -> list[ControlledRanking]:
+    """Return the ranking of each dimension with the named features held equal."""
+    items = prepared.selection.items
+    captions = dict(zip(items["item_id"], items["caption"], strict=True))
+    controlled: list[ControlledRanking] = []
+    for battles in ranking.battles.by_dimension:
+        of_dimension = ranking.systems["dimension"] == battles.dimension
+        ranked = rank_controlled(
+            prepared.name,
+            battles,
+            captions=captions,
+            names=options.control,
+            statistics=options.statistics,
+            plain=ranking.systems[of_dimension],
+        )
+        controlled.append(ranked)
+
+    return controlled
 
 
 def _rank_by_ratings(prepared: PreparedDataset, options: RankOptions) -> Results:

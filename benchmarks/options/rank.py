@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
+from ..evaluation.systems.controlled_ranking import FEATURES
 from ..scoring.protocol import ALL_DIMENSIONS, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.bradley_terry import TIE_MODELS
@@ -50,9 +51,10 @@ captau rank dataset=thumb statistics.level=0.9         the intervals that Kasai 
 captau rank dataset=thumb 'rank.weights={precision: 0.5, recall: 0.5}'
 captau rank dataset=file file.path=ratings.csv file.system=system
 captau rank dataset=file file.path=pairs.csv rank.ties=rao_kupper      preferences between two captions
+captau rank dataset=file file.path=pairs.csv control=length            with the captions' length held equal
 """
     writes: ClassVar[str] = """
-Writes systems.csv, best_worst.csv, system_tests.csv, metric_orders.csv; by preferences wins.csv and elo.csv; table.md, table.tex, run.json.
+Writes systems.csv, best_worst.csv, system_tests.csv, metric_orders.csv; by preferences wins.csv, elo.csv and, with control=, controls.csv; table.md, table.tex, run.json.
 docs/rank.md explains what they hold.
 """
     objective: ClassVar[str] = (
@@ -86,6 +88,14 @@ docs/rank.md explains what they hold.
         "the model of ties between two captions: davidson, rao_kupper",
         key="rank.ties",
         check=shared.one_of(TIE_MODELS),
+    )
+    control: tuple[str, ...] = option(
+        None,
+        "of preferences, adds a ranking with these features of captions held equal: {values}",
+        takes="FEATURE|A,B",
+        read=shared.words_of,
+        check=shared.one_of(FEATURES, "feature"),
+        values=lambda: FEATURES,
     )
     best_worst: tuple[str, ...] = option(
         None,

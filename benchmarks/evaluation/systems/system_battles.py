@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -43,6 +43,7 @@ class Battles:
         image: shape (n_battles,).
         lengths: 1 where the first caption has more words, -1 the second, 0 where as many, shape (n_battles,).
         n_items: how many captions of each system are compared, shape (n_systems,).
+        first_items, second_items: the item ids of the captions, shape (n_battles,).
     """
 
     dimension: str
@@ -54,6 +55,8 @@ class Battles:
     image: Ints
     lengths: Floats
     n_items: Ints
+    first_items: Sequence[str]
+    second_items: Sequence[str]
 
     @cached_property
     def _counts(self) -> Any:
@@ -218,6 +221,8 @@ class BattleSet:
                 image=image[is_own].astype(np.int64),
                 lengths=lengths[is_own],
                 n_items=np.bincount(number.loc[captions], minlength=len(systems)),
+                first_items=frame["item_a"][is_own].tolist(),
+                second_items=frame["item_b"][is_own].tolist(),
             )
             of_dimension.check_groups(selection.name)
             battles.append(of_dimension)

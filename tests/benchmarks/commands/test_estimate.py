@@ -12,7 +12,7 @@ from PIL import Image
 
 import captau
 from captau.datasets.errors import InputError
-from tests.conftest import run_captau, says
+from tests.conftest import run_captau
 
 N_IMAGES = 80
 WORDS = ["dog", "cat", "bird", "horse", "boat", "tree", "house", "car"]
@@ -55,6 +55,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for n in range(N_IMAGES):
         Image.new("RGB", (4, 4)).save(path / "images" / f"{n}.jpg")
     return path
+
+
+def check_line(capsys: pytest.CaptureFixture[str], *parts: str) -> None:
+    """Check that standard error has one line of captau's, with these parts."""
+    line = capsys.readouterr().err
+    assert line.startswith("captau: ")
+    assert line.count("\n") == 1
+    for part in parts:
+        assert part in line
 
 
 def words_for(folder: Path, systems: str = "good") -> list[str]:
@@ -213,7 +222,7 @@ def test_what_does_not_hold_is_refused(
 ) -> None:
     path = write_ratings(tmp_path / "r.csv", numbers, **columns)
     assert run_captau(*words_for(folder), f"ratings={path}") == 2
-    assert says(capsys, words)
+    check_line(capsys, words)
 
 
 def test_a_choice_by_score_is_refused(
@@ -225,7 +234,7 @@ def test_a_choice_by_score_is_refused(
     path = tmp_path / "best.csv"
     pd.DataFrame({"image_id": order[:30], "value": 5}).to_csv(path, index=False)
     assert run_captau(*words_for(folder), f"ratings={path}") == 2
-    assert says(capsys, "are no random choice of 80: their scores by")
+    check_line(capsys, "are no random choice of 80: their scores by")
 
 
 def test_ratings_beside_the_plan_are_refused(
@@ -237,22 +246,22 @@ def test_ratings_beside_the_plan_are_refused(
     path = write_ratings(tmp_path / "r.csv", list(range(0, 60, 2)))
     given = [f"ratings={path}", f"chosen={tmp_path / 'plan.csv'}"]
     assert run_captau(*words_for(folder), *given) == 2
-    assert says(capsys, "image '0.jpg' was rated, and", "did not choose it")
+    check_line(capsys, "image '0.jpg' was rated, and", "did not choose it")
     plan.iloc[:70].to_csv(tmp_path / "plan.csv", index=False)
     assert run_captau(*words_for(folder), *given) == 2
-    assert says(capsys, "it lacks 10 of 80 images, such as '70.jpg'")
+    check_line(capsys, "it lacks 10 of 80 images, such as '70.jpg'")
 
 
 def test_options_that_do_not_go_together(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = words_for(folder)
     assert run_captau(*words) == 2
-    assert says(capsys, "ratings=FILE is needed")
+    check_line(capsys, "ratings=FILE is needed")
     assert run_captau(*words, "plan=true", "width=1", "n=30") == 2
-    assert says(capsys, "n= and width= say how many; give one")
+    check_line(capsys, "n= and width= say how many; give one")
     assert run_captau(*words, "plan=true", "width=1") == 2
-    assert says(capsys, "width= and difference= need ratings=FILE of a pilot, or sd=")
+    check_line(capsys, "width= and difference= need ratings=FILE of a pilot, or sd=")
     assert run_captau(*words, "plan=true", "width=0.01", "sd=1") == 2
-    assert says(capsys, "is out of reach with 80 images, even if all are rated")
+    check_line(capsys, "is out of reach with 80 images, even if all are rated")
 
 
 def test_from_python(folder: Path) -> None:

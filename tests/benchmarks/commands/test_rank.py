@@ -348,3 +348,67 @@ def test_of_a_fault_the_system_with_the_least_is_the_first():
     )
     table = rank_module._orders_table(ranking)
     assert lines_of(table) == [("people", ["1", "2", "3", ""]), ("BLEU-1", ["2", "1", "3", "67"])]
+
+
+def write_biased_pairs(path, n_images):
+    """Write comparisons of two equally good systems; the longer caption wins 3 of 4 times, and `long` writes longer ones."""
+    rows = []
+    for n in range(n_images):
+        # The difference of words is 4, 8, -4 and 12 in turn: of 4 images `long` is the longer one in three.
+        n_more = [4, 8, -4, 12][n % 4]
+        longer_wins = (n // 4) % 4 != 3
+        wins = (n_more > 0) == longer_wins
+        long_caption = f"image {n} " + "word " * (14 + n_more)
+        short_caption = f"image {n} " + "word " * 14
+        rows.append(
+            (f"{n}.jpg", long_caption, short_caption, "a" if wins else "b", "long", "short")
+        )
+    columns = ["image", "caption_a", "caption_b", "winner", "system_a", "system_b"]
+    pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
+    metric = "def count(caption, references): return len(caption.split())\n"
+    (path.parent / "words.py").write_text(metric)
+
+
+def test_with_length_held_equal_the_longer_system_is_no_better(tmp_path, capsys):
+    write_biased_pairs(tmp_path / "pairs.csv", 160)
+    words = ["dataset=file", f"file.path={tmp_path / 'pairs.csv'}", "statistics.replicates=100"]
+    tables = rank(tmp_path / "run", *words, f"metrics={tmp_path}/words.py:count", "control=length")
+    systems = tables["systems"].set_index(["dimension", "system"])
+    assert systems.loc[("overall", "long"), "rank"] == 1
+    assert systems.loc[("overall", "short"), "rank"] == 2
+    held = systems.loc["overall (length held equal)"]
+    assert held["rank"].tolist() == [1, 1]
+    assert held["ci_low"].max() < 0 < held["ci_high"].min()
+
+    controls = pd.read_csv(tmp_path / "run" / "controls.csv")
+    columns = ["dataset", "dimension", "feature", "effect", "ci_low", "ci_high", "note"]
+    assert list(controls) == columns
+    assert controls["feature"].tolist() == ["length"]
+    row = controls.iloc[0]
+    assert 0.5 < row["ci_low"] < row["effect"] < row["ci_high"] < 1
+    printed = " ".join(capsys.readouterr().out.split())
+    sentence = (
+        f"A caption 10 words longer wins {100 * row['effect']:.0f} % of the time, all else equal"
+    )
+    assert sentence in printed
+
+
+def test_features_are_held_equal_only_where_pairs_tell(tmp_path, capsys):
+    write_biased_pairs(tmp_path / "pairs.csv", 16)
+    words = ["dataset=file", f"file.path={tmp_path / 'pairs.csv'}", "statistics.replicates=100"]
+    tables = rank(tmp_path / "run", *words, f"metrics={tmp_path}/words.py:count", "control=length")
+    held = tables["systems"].query("dimension == 'overall (length held equal)'")
+    assert held["value"].isna().all()
+    assert (
+        held["note"]
+        .str.contains("16 comparisons of 2 systems, and holding length equal needs 30")
+        .all()
+    )
+    capsys.readouterr()
+
+    with says(
+        "control= holds features of two compared captions equal, and demo is ranked by ratings"
+    ):
+        captau.rank("demo", "bleu_1", control="length")
+    with says("unknown feature 'beauty'"):
+        captau.rank("demo", "bleu_1", control="beauty")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from captau.benchmarks.statistics.prediction_powered import (
 
 
 def sample_of(
-    scores: list[float], rated: list[int], ratings: list[float], **changes: np.ndarray
+    scores: Sequence[float], rated: Sequence[int], ratings: Sequence[float], **changes: Any
 ) -> RatedSample:
     columns = np.array(scores, dtype=float)[:, None]
     values: dict[str, Any] = {

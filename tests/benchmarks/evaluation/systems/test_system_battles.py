@@ -35,6 +35,8 @@ def make_battles(systems, games):
         image=np.arange(len(games)),
         lengths=np.zeros(len(games)),
         n_items=np.bincount(np.append(first, second)),
+        first_items=[],
+        second_items=[],
     )
 
 

@@ -1,0 +1,272 @@
+"""Systems ranked by people's preferences with length, or other features of captions, held equal.
+
+People and judges may like longer captions; a system that writes them then ranks higher for that alone. `control=length` adds
+a ranking in which the difference of the captions' lengths has a term of its own (`statistics.controlled_strengths`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...runs.frames import make_frame
+from ...runs.tables import ResultTable, Row, count_cell, format_number, number_cell
+from ...statistics.bootstrap import StatisticsOptions
+from ...statistics.controlled_strengths import ControlledStrengths, fit_controlled
+from ...statistics.intervals import correct_p_values, rank_clusters
+from ...statistics.weighted_pairs import Floats
+from .system_battles import Battles
+from .system_ranking import SYSTEM_COLUMNS
+
+CONTROL_COLUMNS = ("dataset", "dimension", "feature", "effect", "ci_low", "ci_high", "note")
+#: The least comparisons for each system and feature, and the least images.
+LEAST_COMPARISONS = 10
+LEAST_IMAGES = 10
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A number that is told from a caption's text.
+
+    Attributes:
+        measure: of a caption.
+        step: the difference of which effects are told.
+        words: what a caption with so much more is, after "A caption".
+    """
+
+    measure: Callable[[str], float]
+    step: float
+    words: str
+
+
+def count_sentences(caption: str) -> int:
+    """Count the parts of a caption that end in a full stop, an exclamation mark or a question mark, at least one."""
+    return max(1, sum(1 for part in re.split(r"[.!?]+(?:\s|$)", caption) if part.strip()))
+
+
+def _count_words(caption: str) -> float:
+    return float(len(caption.split()))
+
+
+FEATURES: Mapping[str, Feature] = {
+    "length": Feature(_count_words, 10.0, "10 words longer"),
+    "characters": Feature(lambda caption: float(len(caption)), 50.0, "50 characters longer"),
+    "sentences": Feature(
+        lambda caption: float(count_sentences(caption)), 1.0, "one sentence longer"
+    ),
+    "words_per_sentence": Feature(
+        lambda caption: _count_words(caption) / count_sentences(caption),
+        5.0,
+        "with sentences 5 words longer",
+    ),
+    "commas": Feature(lambda caption: float(caption.count(",")), 1.0, "with one comma more"),
+}
+
+
+def held_equal(dimension: str, names: Sequence[str]) -> str:
+    """Return what the dimension is called in tables when features are held equal."""
+    return f"{dimension} ({', '.join(names)} held equal)"
+
+
+@dataclass(frozen=True)
+class ControlledRanking:
+    """Systems of a dimension with features held equal.
+
+    Attributes:
+        systems: columns `SYSTEM_COLUMNS`, the best system first.
+        controls: columns `CONTROL_COLUMNS`, a row a feature.
+        table: both, as they are printed.
+    """
+
+    systems: pd.DataFrame
+    controls: pd.DataFrame
+    table: ResultTable
+
+
+def rank_controlled(
+    dataset: str,
+    battles: Battles,
+    captions: Mapping[str, str],
+    names: Sequence[str],
+    statistics: StatisticsOptions,
+    plain: pd.DataFrame,
+) -> ControlledRanking:
+    """Rank systems with features held equal.
+
+    Args:
+        dataset: its name.
+        battles: the comparisons of a dimension.
+        captions: by item id.
+        names: of `FEATURES`.
+        statistics: the level of intervals and the correction of p-values; intervals are sandwiches, by image.
+        plain: the rows of `systems.csv` of the same dimension, which the table shows beside.
+    """
+    fit = None
+    reason = _find_gap(battles, names)
+    if not reason:
+        features = np.column_stack([_differences(battles, captions, name) for name in names])
+        fit = fit_controlled(battles.first, battles.second, battles.signs, features, battles.image)
+        if fit is None:
+            reason = "strengths or effects have no bound: comparisons do not tell them apart"
+
+    systems = _system_rows(
+        dataset, battles, fit, held_equal(battles.dimension, names), statistics, reason
+    )
+    controls = _control_rows(dataset, battles, fit, names, statistics, reason)
+    table = _table(dataset, battles, systems, controls, plain, statistics, names)
+    return ControlledRanking(systems, controls, table)
+
+
+def _find_gap(battles: Battles, names: Sequence[str]) -> str:
+    """Say why there is too little data; empty where there is enough."""
+    n_images = len(np.unique(battles.image))
+    if n_images < LEAST_IMAGES:
+        return f"{n_images} images are compared, and holding features equal needs {LEAST_IMAGES} or more"
+
+    n_needed = LEAST_COMPARISONS * (len(battles.systems) + len(names))
+    if len(battles.signs) < n_needed:
+        return (
+            f"{len(battles.signs):,} comparisons of {len(battles.systems)} systems, and holding {', '.join(names)} equal needs "
+            f"{n_needed:,} or more"
+        )
+    return ""
+
+
+def _differences(battles: Battles, captions: Mapping[str, str], name: str) -> Floats:
+    """Return a feature of each comparison's first caption less that of its second."""
+    measure = FEATURES[name].measure
+    values = {
+        item: measure(captions[item]) for item in {*battles.first_items, *battles.second_items}
+    }
+    first = np.array([values[item] for item in battles.first_items])
+    second = np.array([values[item] for item in battles.second_items])
+    return first - second
+
+
+def _system_rows(
+    dataset: str,
+    battles: Battles,
+    fit: ControlledStrengths | None,
+    dimension: str,
+    statistics: StatisticsOptions,
+    reason: str,
+) -> pd.DataFrame:
+    n_systems = len(battles.systems)
+    values = np.full(n_systems, np.nan)
+    intervals = np.full((n_systems, 2), np.nan)
+    ranks: dict[str, int] = {}
+    if fit is not None:
+        values = fit.strengths
+        intervals = fit.strength_intervals(statistics.level)
+        ranks = _ranks(battles, fit, statistics)
+
+    rows: list[dict[str, Any]] = []
+    for i in np.argsort(-values, kind="stable"):
+        row = {
+            "dataset": dataset,
+            "dimension": dimension,
+            "system": battles.systems[i],
+            "value": values[i],
+            "ci_low": intervals[i, 0],
+            "ci_high": intervals[i, 1],
+            "rank": ranks.get(battles.systems[i]),
+            "n_items": int(battles.n_items[i]),
+            "n_judgements": int(battles.n_judgements[i]),
+            "note": reason,
+        }
+        rows.append(row)
+    return make_frame(rows, SYSTEM_COLUMNS).astype({"rank": "Int64"})
+
+
+def _ranks(
+    battles: Battles, fit: ControlledStrengths, statistics: StatisticsOptions
+) -> dict[str, int]:
+    """Return the systems' ranks; systems that share one do not differ significantly."""
+    pairs = list(combinations(range(len(battles.systems)), 2))
+    p_values = correct_p_values(
+        [fit.difference_p_value(a, b) for a, b in pairs], statistics.correction
+    )
+    by_pair: dict[frozenset[str], float] = {}
+    for (a, b), p_value in zip(pairs, p_values, strict=True):
+        by_pair[frozenset((battles.systems[a], battles.systems[b]))] = float(p_value)
+
+    values = dict(zip(battles.systems, fit.strengths.tolist(), strict=True))
+    return rank_clusters(values, by_pair, 1 - statistics.level)
+
+
+def _control_rows(
+    dataset: str,
+    battles: Battles,
+    fit: ControlledStrengths | None,
+    names: Sequence[str],
+    statistics: StatisticsOptions,
+    reason: str,
+) -> pd.DataFrame:
+    rows: list[tuple[object, ...]] = []
+    for number, name in enumerate(names):
+        feature = FEATURES[name]
+        share = (np.nan, np.nan, np.nan)
+        note = reason
+        if fit is not None:
+            share = fit.win_share(number, feature.step, statistics.level)
+            note = f"the share that a caption {feature.words} wins, all else equal"
+        rows.append((dataset, battles.dimension, name, *share, note))
+    return make_frame(rows, CONTROL_COLUMNS)
+
+
+def _table(
+    dataset: str,
+    battles: Battles,
+    systems: pd.DataFrame,
+    controls: pd.DataFrame,
+    plain: pd.DataFrame,
+    statistics: StatisticsOptions,
+    names: Sequence[str],
+) -> ResultTable:
+    """Return the table of strengths with features held equal, beside the plain ones."""
+    plain_by_system = plain.set_index("system")
+    rows: list[Row] = []
+    for row in systems.to_dict("records"):
+        cells = [number_cell(row[name], 1, 3) for name in ("value", "ci_low", "ci_high")]
+        rank = row["rank"]
+        plain_row = plain_by_system.loc[row["system"]]
+        plain_rank = plain_row["rank"]
+        cells_of_row: list[Any] = [
+            *cells,
+            count_cell(None if pd.isna(rank) else int(rank)),
+            number_cell(float(plain_row["value"]), 1, 3),
+            count_cell(None if pd.isna(plain_rank) else int(plain_rank)),
+        ]
+        rows.append(Row(str(row["system"]), cells_of_row))
+
+    level = f"{100 * statistics.level:g} %"
+    notes = [
+        f"low, high: {level} intervals (sandwich, by image); plain: without the features. A feature that people's judgement "
+        "rests on, such as the details that a longer caption has, is taken out as well."
+    ]
+    reason = str(systems["note"].iloc[0])
+    verdict = f"{reason[:1].upper()}{reason[1:]}." if reason else effect_words(controls, statistics)
+    title = f"{dataset}, {held_equal(battles.dimension, names)}: strengths of {len(rows)} systems"
+    columns = ["strength", "low", "high", "rank", "plain strength", "plain rank"]
+    return ResultTable(title, "system", columns, rows, notes=notes, verdict=verdict)
+
+
+def effect_words(controls: pd.DataFrame, statistics: StatisticsOptions) -> str:
+    """Say how often a caption wins whose feature is greater, all else equal."""
+    sentences: list[str] = []
+    for row in controls.to_dict("records"):
+        value, low, high = (
+            format_number(row[name], 100, 0) for name in ("effect", "ci_low", "ci_high")
+        )
+        words = FEATURES[str(row["feature"])].words
+        sentence = f"A caption {words} wins {value} % of the time, all else equal ({low} to {high})"
+        if row["ci_low"] <= 0.5 <= row["ci_high"]:
+            sentence += ", which is not beyond chance"
+        sentences.append(f"{sentence}.")
+    return " ".join(sentences)
