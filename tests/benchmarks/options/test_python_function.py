@@ -23,6 +23,7 @@ FUNCTIONS = (
     "bench",
     "compare",
     "complement",
+    "estimate",
     "probe",
     "rank",
     "reproduce",
@@ -66,6 +67,7 @@ def test_arguments_that_are_left_out_are_the_defaults_of_the_command(name: str) 
     """`compose` must not lack a key that `Options.read` asks for."""
     options_class = COMMANDS[name].options
     needed = {"reproduce": {"paper": "umic_2021"}, "score": {"candidates": MINE}}
+    needed["estimate"] = needed["score"]
     composed = compose(options_class, needed.get(name, {}))
     for option in options_class.declared():
         if "." in option.key:
