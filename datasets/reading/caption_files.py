@@ -19,9 +19,9 @@ from .caption_checks import (
     check_references,
     summarise,
 )
-from .caption_names import NameFinder, is_name, text_of
+from .caption_names import NameFinder, is_name
 from .caption_rows import CaptionRow, read_caption_rows
-from .cells import parse_references
+from .cells import fill_empty, parse_references, text_of
 from .flags import describe_void, find_flags
 from .json_files import JsonSource, Report, field
 from .table import USUAL_COLUMNS, Columns
@@ -276,7 +276,8 @@ class _ReferenceCollector:
             return
 
         if "caption" in row.cells:
-            caption = field({"caption": text_of(row.cells["caption"])}, "caption", str, row.where)
+            value = fill_empty(text_of(row.cells["caption"]))
+            caption = field({"caption": value}, "caption", str, row.where)
             texts = parse_references([caption], row.where, "caption")
             self._single.setdefault(image_id, []).extend(texts)
             return
@@ -286,7 +287,7 @@ class _ReferenceCollector:
             # A text as an object's member would be the caption of a file of candidates.
             field(row.cells, "references", list, row.where)
         if isinstance(value, list):
-            value = list(map(text_of, value))
+            value = [fill_empty(text_of(text)) for text in value]
         if not isinstance(value, tuple):
             value = field({"references": value}, "references", (list, str), row.where)
         texts = parse_references(value, row.where)

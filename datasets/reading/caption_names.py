@@ -25,6 +25,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "video",
         "audio_id",
     ),
+    # `comment` is Flickr30k's on Kaggle.
     "caption": (
         "caption",
         "caption_predicted",
@@ -32,14 +33,13 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "generated_caption",
         "prediction",
         "pred",
+        "comment",
     ),
     "references": ("references", "refs", "reference_strs", "captions", "gts"),
 }
 _VLMEVALKIT = {"image_id": "index", "caption": "prediction", "references": "answer"}
 #: Columns of one reference each: Clotho's `caption_1` to `caption_5`, and the like.
 _NUMBERED = re.compile(r"(?:caption|reference|ref|comment|sentence)s?[_ ]?\d+")
-#: Where an object of a list of references has the text.
-_TEXT_KEYS = ("raw", "caption", "text", "sentence")
 
 
 class NameFinder:
@@ -116,8 +116,9 @@ def unpack_row(
     if texts is not None:
         found["references"] = texts
     elif given.partition(".")[0] not in sample and finder.find("caption", sample) is not None:
-        # One row a reference.
-        found["caption"] = _find_value(sample, finder, "caption", where)
+        # One row a reference; BLIP's files have all of an image in a list.
+        value = _find_value(sample, finder, "caption", where)
+        found["references" if isinstance(value, list) else "caption"] = value
     else:
         found["references"] = _find_value(sample, finder, "references", where)
     return found
@@ -136,16 +137,6 @@ def find_reference_texts(row: Mapping[str, Any], finder: NameFinder) -> Any:
     # Karpathy's files.
     sentences = row.get("sentences")
     return sentences if isinstance(sentences, list) else None
-
-
-def text_of(value: Any) -> Any:
-    """Return the text of a reference that is an object, such as `{"raw": …}` or `{"caption": …}`; else the value."""
-    if isinstance(value, dict):
-        for key in _TEXT_KEYS:
-            if isinstance(value.get(key), str):
-                return value[key]
-
-    return value
 
 
 def is_name(key: str, value: Any) -> bool:

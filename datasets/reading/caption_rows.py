@@ -17,9 +17,9 @@ from .caption_names import (
     find_reference_texts,
     find_sample,
     only,
-    text_of,
     unpack_row,
 )
+from .cells import fill_empty, text_of
 from .file_kinds import find_kind
 from .flags import FLAGS
 from .json_files import JsonSource, Report
@@ -106,9 +106,13 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
         rows = zip(*columns, strict=True)
         texts["references"] = [[text for text in row if text.strip()] for row in rows]
     else:
-        # An empty cell is an empty text in every kind of table.
         caption_column = finder.find("caption", table.names) or finder.columns.caption
-        texts["caption"] = table.texts(caption_column, hint, empty="")
+        cells = table.column(caption_column, hint)
+        if content != "caption" and any(isinstance(cell, list) for cell in cells):
+            texts["references"] = [list(row) for row in table.references(caption_column)]
+        else:
+            # An empty cell is an empty text in every kind of table.
+            texts["caption"] = table.texts(caption_column, hint, empty="")
     if content == "caption" and "system" in table:
         texts["system"] = table.filled("system")
 
@@ -200,9 +204,9 @@ class _JsonReader:
         return CaptionRow(where, line, cells, value, key)
 
     def _only_caption(self, cells: dict[str, Any]) -> dict[str, Any]:
-        """Return cells whose caption, in a list of one, is that caption."""
-        if self._content == "caption" and isinstance(cells.get("caption"), list | dict):
-            return {**cells, "caption": text_of(only(cells["caption"]))}
+        """Return cells whose caption, in a list of one, is that caption, and whose null is an empty one."""
+        if self._content == "caption" and not isinstance(cells.get("caption", ""), str):
+            return {**cells, "caption": fill_empty(text_of(only(cells["caption"])))}
 
         return cells
 

@@ -46,6 +46,26 @@ _IN_BRACKETS = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|\[[^\]]*|\{[^}]*", re.DOTALL
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
+#: Where an object of a list of references has the text.
+_TEXT_KEYS = ("raw", "caption", "text", "sentence")
+
+
+def text_of(value: Any) -> Any:
+    """Return the text of a reference that is an object, such as `{"raw": …}` or `{"caption": …}`; else the value."""
+    if isinstance(value, dict):
+        for key in _TEXT_KEYS:
+            if isinstance(value.get(key), str):
+                return value[key]
+
+    return value
+
+
+def fill_empty(value: Any) -> Any:
+    """Return an empty text for null and NaN, which are what an empty cell is called elsewhere; else the value."""
+    is_nan = isinstance(value, float) and value != value
+    return "" if value is None or is_nan else value
+
+
 def parse_references(value: Any, where: str, name: str = "references") -> tuple[str, ...]:
     """Return the references that a value holds.
 

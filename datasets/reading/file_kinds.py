@@ -43,8 +43,8 @@ _FOREIGN = (
     (b"<!doctype", "a web page", "download the file itself"),
     (b"<html", "a web page", "download the file itself"),
 )
-#: The beginning of JSON that is a list or an object.
-_JSON = re.compile(rb"""\[\s*(?:[\[{"\]\-0-9tfn]|\Z)|\{\s*(?:["}]|\Z)""")
+#: The beginning of JSON that is a list or an object, or of what Python prints of one, whose reader tells it.
+_JSON = re.compile(rb"""\[\s*(?:[\[{"'\]\-0-9tfnNTF]|\Z)|\{\s*(?:["'}]|\Z)""")
 #: A line of Flickr8k's and Flickr30k's tokens: a file name, the number of the caption, a tab, and the caption.
 TOKEN_LINE = re.compile(r"(?P<image>[^\t]*)#(?P<number>\d+)\t(?P<caption>.*)")
 _TEXT_ENDINGS = {".csv": "comma", ".tsv": "tab"}

@@ -23,6 +23,7 @@ from typing import IO, Any, TypeAlias
 from ..errors import InputError, shorten
 from ..schema import Scale, format_rating, on_scale
 from .file_kinds import describe_foreign
+from .json_faults import find_fault
 from .packed_files import unpack, unpacked, without_packing
 from .source_files import refuse_device, sha256
 
@@ -240,10 +241,9 @@ def parsed(text: str, name: str, line: int = 0) -> Any:
     except RecursionError as error:
         raise InputError(f"{where}: nested too deeply; get a new copy of the file") from error
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"{name}:{line or error.lineno}: not valid JSON ({error.msg}); the file may be truncated, "
-            f"get a new copy"
-        ) from error
+        position, words = find_fault(text, error.pos, error.msg)
+        line_number = line or 1 + text.count("\n", 0, position)
+        raise InputError(f"{name}:{line_number}: {words}") from error
     except ValueError as error:  # of json's own, the one that tells no line
         raise _too_many_digits(text, name, line) from error
 
@@ -616,6 +616,6 @@ class _JsonText:
             ) from error
 
     def _fault(self, problem: str) -> InputError:
-        return InputError(
-            f"{self._name}:{self.line}: not valid JSON ({problem}); the file may be truncated; get a new copy"
-        )
+        position, words = find_fault(self._text, self._position, problem)
+        line = self.line - self._text.count("\n", position, self._position)
+        return InputError(f"{self._name}:{line}: {words}")

@@ -75,6 +75,10 @@ def read_export(table: Table) -> Table:
         selected = [name for name in table.names if name.endswith(".selected")]
         if len(selected) == 1:
             added["winner"] = table.column(selected[0])
+        elif "label_0" in table and "label_1" in table:
+            added["winner"] = list(
+                map(_compare_labels, table.column("label_0"), table.column("label_1"))
+            )
     if "rater" not in table:
         for mark, name in _RATERS.items():
             if mark in table and name in table:
@@ -103,6 +107,16 @@ def add_winner(table: Table, names: tuple[str, str], winner: str) -> tuple[Table
 
     note = f"The caption in '{names[0]}' is taken for the better one of each pair."
     return table.with_columns({winner: ["a"] * len(table)}), [note]
+
+
+def _compare_labels(first: Any, second: Any) -> str | None:
+    """Return the winner of two captions of which each has a number, such as 1 and 0 or both 0.5; None where one is missing."""
+    difference = parse_number(first) - parse_number(second)
+    if difference != difference:
+        return None
+    if difference == 0:
+        return "tie"
+    return "a" if difference > 0 else "b"
 
 
 def _skip_qualtrics_heads(table: Table) -> Table:

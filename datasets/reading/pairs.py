@@ -187,6 +187,16 @@ _SIDE = re.compile(
 _COMPARISON = re.compile(r"(a|b|1|2)\s*(>+|<+|=+|~)\s*(a|b|1|2)")
 #: The most characters of a word that an error repeats.
 _SHOWN_WORD = 40
+#: What the first caption of a pair does, where that is all that a word says.
+_OUTCOMES = {
+    "win": "a",
+    "wins": "a",
+    "won": "a",
+    "lose": "b",
+    "loses": "b",
+    "loss": "b",
+    "lost": "b",
+}
 #: Whom each name of a side means.
 _SIDES = {
     **dict.fromkeys(("a", "1", "first", "left"), "a"),
@@ -203,6 +213,7 @@ _TIES = (
     "no difference",
     "no preference",
     "both",
+    "neither",
     "both good",
     "both bad",
     "bothbad",
@@ -327,6 +338,8 @@ def _read_verdict(word: str) -> str:
         return "none"
 
     bare = word.strip(" []()\"'.*")
+    if bare in _OUTCOMES:
+        return _OUTCOMES[bare]
     if match := _SIDE.fullmatch(bare):
         return _SIDES[match[1]]
     if match := _COMPARISON.fullmatch(bare):

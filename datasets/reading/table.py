@@ -24,7 +24,7 @@ import pandas as pd
 
 from ..errors import InputError, shorten
 from ..schema import CaptionSet, Card, Scale, make_items
-from .cells import parse_number, parse_references
+from .cells import fill_empty, parse_number, parse_references, text_of
 from .file_kinds import TOKEN_LINE, find_kind
 from .json_files import read_text
 from .json_rows import read_json_rows
@@ -162,7 +162,7 @@ class Table:
         return self._read(name)
 
     def texts(self, name: str, hint: str = "", empty: str | None = None) -> list[str]:
-        """Return a column of texts; whole numbers become texts, as image ids are often numbers.
+        """Return a column of texts; whole numbers become texts, as image ids are often numbers, and so does a list of one text.
 
         Args:
             name: the column.
@@ -171,7 +171,10 @@ class Table:
         """
         values = self.column(name, hint)
         for i, value in enumerate(values):
-            if value is None and empty is not None:
+            if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+                value = value[0]
+                values[i] = value
+            if empty is not None and fill_empty(value) == "":
                 values[i] = empty
             elif isinstance(value, int) and not isinstance(value, bool):
                 values[i] = str(value)
@@ -215,7 +218,8 @@ class Table:
             # Rows of an image mostly repeat its references, whose text is then parsed once.
             references = references_by_text.get(value) if isinstance(value, str) else None
             if references is None:
-                references = parse_references(value, row_place, name)
+                texts = list(map(text_of, value)) if isinstance(value, list) else value
+                references = parse_references(texts, row_place, name)
             if not references:
                 raise InputError(f"{row_place}: no references in {name}; at least one is needed")
             if isinstance(value, str):

@@ -49,6 +49,9 @@ CANDIDATES: dict[str, Any] = {
     "pycocoevalcap": {i: [{"caption": c, "image_id": i}] for i, c in CAPTIONS.items()},
     "pycocoevalcap without ids": {i: [{"caption": c}] for i, c in CAPTIONS.items()},
     "lists of one": {i: [caption] for i, caption in CAPTIONS.items()},
+    "objects of texts in each row": [
+        {**row, "caption": [{"text": row["caption"]}]} for row in RESULTS
+    ],
     "a list in each row": [{**row, "caption": [row["caption"]]} for row in RESULTS],
     "wrapped": {"results": RESULTS},
     "wrapped beside texts": {"model": "mine", "config": {"beam": 3}, "n": 6, "outputs": RESULTS},
@@ -136,6 +139,7 @@ REFERENCE_FILES: dict[str, Any] = {
             *([i, *texts] for i, texts in REFERENCES.items()),
         ]
     ),
+    "BLIP": [{"image": str(i), "caption": list(texts)} for i, texts in REFERENCES.items()],
     "a row each": cells(
         [["image", "caption"], *([a["image_id"], a["caption"]] for a in ANNOTATIONS)]
     ),
@@ -180,6 +184,44 @@ def test_ids_of_floats_in_parquet_are_whole_numbers(tmp_path: Path) -> None:
     path = tmp_path / "c.parquet"
     FRAME.assign(image_id=FRAME["image_id"].astype(float)).to_parquet(path)
     assert read_candidates(path).captions == {str(i): text for i, text in CAPTIONS.items()}
+
+
+def test_lists_in_parquet_are_read_as_in_json(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    FRAME.assign(caption=[[text] for text in FRAME["caption"]]).to_parquet(path)
+    assert read_candidates(path).captions == EXPECTED
+
+    lists = {
+        "caption": [list(texts) for texts in REFERENCES.values()],
+        "references": [[{"caption": t} for t in texts] for texts in REFERENCES.values()],
+    }
+    for name, column in lists.items():
+        pd.DataFrame({"image_id": list(REFERENCES), name: column}).to_parquet(path)
+        assert read_references(path).texts == EXPECTED_REFERENCES
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("c.csv", "image_id,caption\n7,a dog\n8,\n"),
+        ("c.json", '[{"image_id": 7, "caption": "a dog"}, {"image_id": 8, "caption": null}]'),
+        ("c.json", '[{"image_id": 7, "caption": "a dog"}, {"image_id": 8, "caption": NaN}]'),
+        ("c.json", '[{"image_id": 7, "caption": "a dog"}, {"image_id": 8, "caption": [null]}]'),
+        ("c.json", '{"7": "a dog", "8": null}'),
+        ("c.jsonl", '{"image": 7, "pred": "a dog"}\n{"image": 8, "pred": null}\n'),
+    ],
+)
+def test_a_caption_that_is_null_is_an_empty_cell(name: str, content: str, tmp_path: Path) -> None:
+    path = write(tmp_path / name, content)
+    assert read_candidates(path).captions == {"7": "a dog", "8": ""}
+    (fault,) = read_candidates(path).find_faults()
+    assert "empty" in str(fault)
+
+
+def test_references_that_are_null_are_empty_cells(tmp_path: Path) -> None:
+    rows = [{"image_id": 7, "caption": "a dog"}, {"image_id": 7, "caption": None}]
+    for content in (rows, [{"image_id": 7, "references": ["a dog", None]}]):
+        assert read_references(write(tmp_path / "r.json", content)).texts == {"7": ("a dog", "")}
 
 
 def test_an_error_repeats_a_part_of_a_line_that_names_no_columns(tmp_path: Path) -> None:

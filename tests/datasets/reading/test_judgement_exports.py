@@ -218,13 +218,13 @@ def test_what_is_no_verdict_is_left_out_and_counted(tmp_path: Path) -> None:
 
 
 def test_other_words_are_given_a_meaning(tmp_path: Path) -> None:
-    rows = pairs("good", "poor", "neither", "a")
+    rows = pairs("good", "poor", "meh", "a")
     with says(
         "winner is 'good', not one of a, b, tie, skip, nor a system of the row; say what it means, such as "
-        "'file.winners={good: a, poor: b, neither: a}' (a, b, tie or none)"
+        "'file.winners={good: a, poor: b, meh: a}' (a, b, tie or none)"
     ):
         load_rows(tmp_path, rows, "t.json")
-    meanings = {"good": "a", "poor": "b", "neither": "none"}
+    meanings = {"good": "a", "poor": "b", "meh": "none"}
     found = load_rows(tmp_path, rows, "t.json", winners=meanings)
     assert found.preferences["winner"].tolist() == ["a", "b", "a"]
 
@@ -331,3 +331,23 @@ def test_what_looks_like_a_fault_of_the_texts_is_a_remark(tmp_path: Path) -> Non
     assert markdown.startswith(
         "2 of 2 captions hold Markdown, such as '**a dog runs**' of image 'x.jpg'"
     )
+
+
+def test_outcomes_of_the_first_caption_and_neither(tmp_path: Path) -> None:
+    found = load_rows(tmp_path, pairs("win", "lose", "neither", "Loss"), "t.json")
+    assert found.preferences["winner"].tolist() == ["a", "b", "tie", "b"]
+
+
+def test_a_label_of_each_caption_says_which_is_better(tmp_path: Path) -> None:
+    """Pick-a-Pic's shape: 1 and 0, or 0.5 and 0.5 for a tie."""
+    rows = [
+        {
+            "image": "x.jpg",
+            "caption_0": f"a dog {n}",
+            "caption_1": "a cat",
+            "label_0": first,
+            "label_1": second,
+        }
+        for n, (first, second) in enumerate([(1, 0), (0, 1), (0.5, 0.5)])
+    ]
+    assert load_rows(tmp_path, rows, "t.json").preferences["winner"].tolist() == ["a", "b", "tie"]

@@ -1,0 +1,59 @@
+"""Faults of JSON that people's files have are named as what they are, with their line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from captau.datasets.reading.caption_files import read_candidates
+from captau.datasets.reading.json_files import read_json
+from tests.conftest import says
+from tests.field_files import write
+
+ROW = '{"image_id": 7, "caption": "a dog"}'
+
+
+@pytest.mark.parametrize("name", ["c.json", "c.jsonl", "c.txt"])
+@pytest.mark.parametrize(
+    ("content", "line", "char"),
+    [
+        (f"[{ROW},]", 1, "]"),
+        (f"[\n{ROW},\n\n]\n", 2, "]"),
+        ('{\n"7": "a dog",\n"8": "a cat",\n}', 3, "}"),
+        ('[\n{"image_id": 7, "caption": "a dog",}\n]', 2, "}"),
+    ],
+)
+def test_a_comma_before_the_end_is_named(
+    content: str, line: int, char: str, name: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / name, content)
+    words = f"{path}:{line}: not valid JSON: there is a comma too many before '{char}'; delete it"
+    with says(words):
+        read_candidates(path)
+    with says(words):
+        read_json(path)
+
+
+@pytest.mark.parametrize("name", ["c.json", "c.jsonl"])
+def test_commas_between_json_lines_are_named(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path / name, f"{ROW},\n{ROW.replace('7', '8')},\n")
+    with says(f"{path}:1: not valid JSON: there is a comma too many after", "JSON lines have no"):
+        read_candidates(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        repr([{"image_id": 7, "caption": "a man's dog"}]),
+        repr({"7": "a dog"}),
+        '[{"image_id": 7, "caption": None}]',
+        repr([None]),
+        repr([{7: True}]).replace("7", '"7"'),
+    ],
+)
+def test_what_python_prints_is_named(content: str, tmp_path: Path) -> None:
+    for name in ("c.json", "c.jsonl", "c.txt"):
+        path = write(tmp_path / name, content)
+        with says(f"{path}:1: not JSON but what Python prints of a list or an object", "json.dump"):
+            read_candidates(path)
