@@ -34,6 +34,7 @@ from ..evaluation.people.word_measures import (
 )
 from ..evaluation.prepared_datasets import provenance
 from ..evaluation.wording import (
+    DISTRIBUTIONS_ONLY,
     MEASURE_LABELS,
     NO_AGREEMENT,
     agreement_verdict,
@@ -250,13 +251,16 @@ def _measure_raters(options: AgreeOptions) -> Results:
     }
 
     agreement_tables = _agreement_tables(measured)
+    # Without agreement the distributions are what the command found, and are printed.
+    is_detail = bool(agreement_tables)
     tables = list(agreement_tables)
-    tables += [_distribution_table(name, d.counts) for name, d in distributions.items()]
+    for name, distribution in distributions.items():
+        tables.append(_distribution_table(name, distribution.counts, is_detail=is_detail))
     if histograms:
         tables.append(_histogram_table(histograms))
 
     figures = distribution_figure(list(distributions.values())) | difference_figure(histograms)
-    summary = "" if agreement_tables else NO_AGREEMENT
+    summary = "" if agreement_tables else DISTRIBUTIONS_ONLY
     return Results(
         frames,
         record,
@@ -530,7 +534,7 @@ def _measure_notes(agreement: pd.DataFrame, n_subjects: int) -> list[str]:
     return notes
 
 
-def _distribution_table(name: str, counts: Mapping[float, int]) -> ResultTable:
+def _distribution_table(name: str, counts: Mapping[float, int], *, is_detail: bool) -> ResultTable:
     """Return the distribution of the items' mean ratings, with bars."""
     total = sum(counts.values())
     largest = max(counts.values())
@@ -540,7 +544,9 @@ def _distribution_table(name: str, counts: Mapping[float, int]) -> ResultTable:
         rows.append(Row(f"{level:g}", [count_cell(n), number_cell(n / total, 100, 1), bar]))
 
     title = f"{name}: mean ratings of the items, to the nearest level"
-    return ResultTable(title, "rating", ["items", "%", ""], rows, numeric=False, is_detail=True)
+    return ResultTable(
+        title, "rating", ["items", "%", ""], rows, numeric=False, is_detail=is_detail
+    )
 
 
 def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> ResultTable:

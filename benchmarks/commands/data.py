@@ -230,14 +230,23 @@ def take(
             continue
 
         has_match = True
-        absent = [source.path for source in missing(folder, card)]
-        progress = f"still missing: {', '.join(absent)}" if absent else "all is here"
-        show(f"{name}: {progress}")
+        show(f"{name}: {_describe_progress(folder, card)}")
 
     if faults:
         return list(dict.fromkeys(faults))
 
     return [] if has_match else unmatched
+
+
+def _describe_progress(folder: Path, card: Card) -> str:
+    """Say which files of a dataset are still missing, and which only add to it."""
+    if absent := missing(folder, card):
+        return f"still missing: {', '.join(source.path for source in absent)}"
+
+    additions = [f"{source.path} ({source.adds})" for source in missing_additions(folder, card)]
+    if additions:
+        return f"can be used; still missing: {', '.join(additions)}"
+    return "all is here"
 
 
 def verify(

@@ -33,6 +33,7 @@ from ..evaluation.training.training_designs import (
     TrainingPlan,
     plan_jobs,
 )
+from ..evaluation.training.transfer_table import transfer_table
 from ..options.train import TrainOptions
 from ..reporting.run_results import Results
 from ..runs.frames import groups_of
@@ -125,6 +126,8 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
     tables = [correlation_table(m, m.scored.metrics) for m in measured]
     notes = design_notes(options, jobs, corpora)
     tables = [replace(table, notes=[*table.notes, *notes]) for table in tables]
+    if options.design == "transfer" and measured:
+        tables.insert(0, transfer_table(jobs, measured))
     tables += _mean_tables(means, options)
     if len(errors):
         frames["rating_errors.csv"] = errors
@@ -163,11 +166,15 @@ def _average_headlines(measured: Sequence[MeasuredDataset]) -> float | None:
 
 
 def _load_corpora(options: TrainOptions) -> dict[str, TrainingCorpus]:
-    """Load the datasets, with the ratings of the dimension that is learned."""
+    """Load the datasets, with the ratings of the dimension that is learned, by the names of their cards.
+
+    A file of the user's own is `file` as an option, and has the name `file.name` everywhere else.
+    """
     corpora: dict[str, TrainingCorpus] = {}
-    for name, protocol in options.datasets.items():
-        caption_set = options.locations.load(name)
-        corpora[name] = TrainingCorpus.prepare(caption_set, protocol, options.target)
+    for option_name, protocol in options.datasets.items():
+        caption_set = options.locations.load(option_name)
+        corpus = TrainingCorpus.prepare(caption_set, protocol, options.target)
+        corpora[corpus.name] = corpus
 
     return corpora
 

@@ -63,6 +63,11 @@ MEASURE_LABELS = {
 }
 #: What is said where nothing can be said of agreement.
 NO_AGREEMENT = "Agreement needs items with two ratings; there are none."
+#: What is said below the distributions of ratings where they are all that a run has.
+DISTRIBUTIONS_ONLY = (
+    "Each item has at most one rating, so that agreement between raters is undefined (agreement.csv); "
+    "the tables, distributions.csv and the figure rating_distribution hold how the ratings are distributed."
+)
 
 
 def shorten_revision(revision: str) -> str:

@@ -215,9 +215,12 @@ def _describe_rater(card: RaterCard) -> str:
 def _describe_figures(about: Mapping[str, Any]) -> list[str]:
     """Return a table of how the rater agrees with people on the rows that it was tested on."""
     if not about.get("test"):
-        return [
-            "No figures: nothing was left to test it on, or its figures are of several raters together."
-        ]
+        reasons = {
+            "all": "nothing was left to test it on",
+            "folds": "those of the run are of the raters of all folds together",
+        }
+        reason = reasons.get(about["design"], "no caption with a rating was tested")
+        return [f"No figures: {reason}."]
 
     lines = ["| tested on | dimension | coefficient ×100 | captions |", "|:--|:--|--:|--:|"]
     for row in about["test"]:

@@ -13,7 +13,7 @@ import captau
 from captau.benchmarks.commands import agree as agree_module
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.judged_pairs import PAIR_FLOORS
-from captau.benchmarks.evaluation.wording import NO_AGREEMENT
+from captau.benchmarks.evaluation.wording import DISTRIBUTIONS_ONLY, NO_AGREEMENT
 from captau.benchmarks.runs.results import AGREEMENT_COLUMNS
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
@@ -151,8 +151,9 @@ def test_one_rating_an_item_is_undefined_and_says_so(agree, serve_demo):
     assert frame["value"].isna().all()
     assert frame["note"].str.startswith("undefined: no item has t").all()
     assert set(frame["n_items"]) == {0}
-    assert NO_AGREEMENT in out
-    assert "Krippendorff" not in out, "one line, no table of dashes"
+    assert "demo: mean ratings of the items" in out, "what the command found is printed"
+    assert DISTRIBUTIONS_ONLY in " ".join(out.split())
+    assert "Krippendorff" not in out, "no table of dashes"
 
 
 def test_dimensions_without_second_ratings_have_no_rows_beside_those_that_have(agree, serve_demo):

@@ -479,6 +479,57 @@ def test_features_have_to_be_named_elsewhere_than_on_the_demo(tmp_path, capsys):
     assert "rater.images=… is needed" in capsys.readouterr().err
 
 
+def write_rated_captions(path: Path) -> Path:
+    """Write forty images with four captions each, whose ratings rise from the first to the last."""
+    captions = ("a dog runs", "a cat", "two men play ball", "red")
+    lines = ["image,caption,value,references"]
+    for image in range(40):
+        for value, caption in enumerate(captions, start=1):
+            lines.append(f"i{image}.jpg,{caption} {image},{value},a dog runs {image}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@trains
+def test_a_file_of_ones_own_has_one_name_everywhere(tmp_path):
+    path = write_rated_captions(tmp_path / "ratings.csv")
+    folder = tmp_path / "run"
+    words = ("rater=captau", "rater.learns_from=ratings", "statistics.interval=none")
+    file = ("dataset=file", f"file.path={path}", "file.name=mine")
+    assert run(*words, *file, f"output_dir={folder}") == 0
+
+    card = json.loads((folder / "seed-0" / "rater.json").read_text(encoding="utf-8"))
+    assert set(card["about"]["data"]) == {"mine"}
+    assert {row["dataset"] for row in card["about"]["test"]} == {"mine"}
+    page = (folder / "seed-0" / "README.md").read_text(encoding="utf-8")
+    assert "| mine |" in page
+    assert "No figures" not in page
+    assert set(pd.read_csv(folder / "correlations.csv")["dataset"]) == {"mine"}
+
+
+@trains
+def test_transfer_prints_what_is_learned_from_each_dataset_on_each(tmp_path, capsys):
+    path = write_rated_captions(tmp_path / "ratings.csv")
+    folder = tmp_path / "run"
+    words = ("rater=captau", "rater.learns_from=ratings", "statistics.interval=none")
+    data = ("dataset=demo,file", f"file.path={path}", "file.name=mine", "design=transfer")
+    status = run(*words, *data, f"output_dir={folder}")
+    out, err = capsys.readouterr()
+    assert status == 0, err
+    matrix = out.split("Learned from one dataset, tested on each")[1]
+    lines = [line for line in matrix.splitlines() if line.startswith("|")][:4]
+    assert lines[0] == "| learned from | demo | mine |"
+
+    correlations = pd.read_csv(folder / "correlations.csv").set_index(["metric", "dataset"])
+    for line, learned_from in zip(lines[2:], ["demo", "mine"], strict=True):
+        cells = [learned_from]
+        for tested in ("demo", "mine"):
+            rows = correlations.loc[[(f"captau on {learned_from}", tested)]]
+            tau_c = rows.loc[rows["coefficient"] == "tau_c", "value"].iloc[0]
+            cells.append(f"{100 * tau_c:.1f}")
+        assert line == f"| {' | '.join(cells)} |"
+
+
 def start(out: Path, *words: str) -> subprocess.Popen[bytes]:
     command = [
         sys.executable,

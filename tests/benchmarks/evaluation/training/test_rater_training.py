@@ -408,7 +408,7 @@ def test_a_page_warns_of_controls_and_of_raters_that_nothing_can_test(tmp_path: 
         + HEAD
         + "| The one (r7) | 1,000 | 1,500 | 1 to 1200, median 6 | 0 to 5 | CC0 |\n"
         + LICENCES
-        + "\nNo figures: nothing was left to test it on, or its figures are of several raters together.\n"
+        + "\nNo figures: nothing was left to test it on.\n"
     )
 
 
