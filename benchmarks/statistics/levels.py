@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from .coefficients.coefficient import (
     Coefficient,
     CoefficientValue,
+    DifferenceCoefficient,
     RatedPoints,
     RatingCoefficient,
     SystemCoefficient,
@@ -66,7 +67,8 @@ def correlate_at_level(
 
     Returns:
         The coefficient; of `by_image` and `by_system` its mean over the groups in which it is
-        defined, without a p-value; the remarks count groups, and those in which it is not defined.
+        defined (a `DifferenceCoefficient`: that of their pairs together), without a p-value; the
+        remarks count groups, and those in which it is not defined.
         NaN with a reason where a score is NaN, all scores or all ratings are equal, or no group has
         a value.
     """
@@ -83,6 +85,8 @@ def correlate_at_level(
     name = column.removesuffix("_id")
     if isinstance(coefficient_object, TieCoefficient):
         return _average_with_ties(scores, ratings, groups, coefficient_object, name)
+    if isinstance(coefficient_object, DifferenceCoefficient):
+        return _join_pairs(scores, ratings, groups, coefficient_object, name)
     return average_over_groups(scores, ratings, groups, coefficient, name)
 
 
@@ -162,6 +166,36 @@ def _average_with_ties(
     return coefficient.measure_groups(parts).with_remarks(*remarks)
 
 
+def _join_pairs(
+    scores: Floats,
+    ratings: Floats,
+    groups: Sequence[NDArray[np.intp]],
+    coefficient: DifferenceCoefficient,
+    name: str,
+) -> CoefficientValue:
+    """Return a coefficient of differences over the pairs of all groups together."""
+    if np.isinf(scores).any():
+        return CoefficientValue.undefined(remark(Undefined.INFINITE_SCORE))
+    parts = [
+        RatedPoints.unweighted(scores[group], ratings[group]) for group in groups if len(group) > 1
+    ]
+    if not parts:
+        return CoefficientValue.undefined(remark(Undefined.SMALL_GROUPS, group=name))
+
+    prepared = coefficient.prepare_sums(parts)
+    sums = [sums_of(part.sample) for sums_of, part in zip(prepared, parts, strict=True)]
+    value = float(coefficient.of_sums(np.sum(sums, axis=0))[0])
+    if math.isnan(value):
+        return CoefficientValue.undefined(remark(Undefined.NO_DIFFERENCES, group=name))
+
+    remarks = [remark(Note.PAIRS_WITHIN_GROUPS, n_groups=len(parts), group=name)]
+    n_small = len(groups) - len(parts)
+    if n_small:
+        phrases = _count_reasons(Counter({Undefined.SMALL_GROUP: n_small}))
+        remarks.append(remark(Note.UNDEFINED_GROUPS, n_groups=n_small, reasons=phrases))
+    return CoefficientValue(value, remarks=tuple(remarks))
+
+
 def _group_remarks(
     n_groups: int, reasons: Counter[Undefined | None], name: str
 ) -> tuple[Remark, ...]:
@@ -209,27 +243,74 @@ def prepare_at_level(
         ValueError: on unequal lengths or NaN.
     """
     coefficient_objects = [find_coefficient(name) for name in coefficients]
-    of_ratings = [c for c in coefficient_objects if isinstance(c, RatingCoefficient)]
-    rated_rows = [coefficient_objects.index(coefficient) for coefficient in of_ratings]
     points = RatedPoints(scores, ratings, unit)
-    statistic = _prepare(level, points, keys, of_ratings)
 
-    of_systems: dict[int, Statistic] = {}
-    if level == "system" and points.is_finite:
-        for row, coefficient in enumerate(coefficient_objects):
-            if isinstance(coefficient, SystemCoefficient):
-                of_systems[row] = coefficient.prepare(points, keys)
+    # Most coefficients share their work; each of the others, by its row, has a statistic of its own.
+    shared: dict[int, RatingCoefficient] = {}
+    separate: dict[int, Statistic] = {}
+    for row, coefficient in enumerate(coefficient_objects):
+        if isinstance(coefficient, SystemCoefficient):
+            if level == "system" and points.is_finite:
+                separate[row] = _without_repeats(coefficient.prepare(points, keys))
+        elif isinstance(coefficient, DifferenceCoefficient) and level in ("by_image", "by_system"):
+            if points.is_finite:
+                separate[row] = _prepare_joined_pairs(level, points, keys, coefficient)
+        elif isinstance(coefficient, RatingCoefficient):
+            shared[row] = coefficient
+    statistic = _prepare(level, points, keys, list(shared.values()))
 
-    def with_systems(weights: Floats) -> Floats:
+    def with_separate(weights: Floats) -> Floats:
         values = np.full((len(coefficient_objects), weights.shape[1]), np.nan)
-        values[rated_rows] = statistic(weights)
-        # Of resamples, those that happen to repeat no image would be no fair selection.
-        if np.isin(weights, (0, 1)).all():
-            for row, of_sample in of_systems.items():
-                values[row] = of_sample(weights)
+        values[list(shared)] = statistic(weights)
+        for row, of_sample in separate.items():
+            values[row] = of_sample(weights)
         return values
 
-    return statistic if len(rated_rows) == len(coefficient_objects) else with_systems
+    return statistic if len(shared) == len(coefficient_objects) else with_separate
+
+
+def _without_repeats(statistic: Statistic) -> Statistic:
+    """Return a statistic that is NaN of all samples where an image stands twice in one of them.
+
+    Of resamples, those that happen to repeat no image would be no fair selection.
+    """
+
+    def of_samples(weights: Floats) -> Floats:
+        if not np.isin(weights, (0, 1)).all():
+            return np.full(weights.shape[1], np.nan)
+        return statistic(weights)
+
+    return of_samples
+
+
+def _prepare_joined_pairs(
+    level: str, points: RatedPoints, keys: pd.DataFrame, coefficient: DifferenceCoefficient
+) -> Statistic:
+    """Return a coefficient of differences over the pairs of all groups, shape (n_replicates,).
+
+    The pairs of an image that is drawn twice count twice.
+    """
+    groups = _split_points(points, group_indices(keys[_COLUMNS[level]]))
+    if level == "by_image" and _are_of_one_unit(groups):
+        images = [RatedPoints.unweighted(group.scores, group.ratings) for group in groups]
+        prepared = coefficient.prepare_sums(images)
+        by_image = [sums(image.sample)[:, 0] for sums, image in zip(prepared, images, strict=True)]
+        sums_by_image = np.stack(by_image)
+        units = np.array([group.unit[0] for group in groups])
+
+        def of_images(weights: Floats) -> Floats:
+            checked = check_weights(weights, int(units.max(initial=-1)) + 1)[units]
+            return coefficient.of_sums(np.einsum("gs,gb->sb", sums_by_image, checked))
+
+        return of_images
+
+    prepared = coefficient.prepare_sums(groups)
+
+    def of_groups(weights: Floats) -> Floats:
+        by_group = [sums(g.weigh(weights)) for sums, g in zip(prepared, groups, strict=True)]
+        return coefficient.of_sums(np.sum(by_group, axis=0))
+
+    return of_groups
 
 
 def _prepare(
@@ -241,11 +322,23 @@ def _prepare(
     indices = group_indices(keys[column])
     if level == "system":
         return _prepare_systems(points, indices, coefficients)
-    groups = [RatedPoints(points.scores[g], points.ratings[g], points.unit[g]) for g in indices]
-    # Points with weights of their own, as in a permutation test, change an image's value too.
-    if level == "by_image" and all((g.unit == g.unit[0]).all() for g in groups):
+    groups = _split_points(points, indices)
+    if level == "by_image" and _are_of_one_unit(groups):
         return _prepare_images(groups, coefficients)
     return _prepare_groups(groups, coefficients)
+
+
+def _split_points(points: RatedPoints, indices: Sequence[NDArray[np.intp]]) -> list[RatedPoints]:
+    """Return the points of each group."""
+    return [RatedPoints(points.scores[g], points.ratings[g], points.unit[g]) for g in indices]
+
+
+def _are_of_one_unit(groups: Sequence[RatedPoints]) -> bool:
+    """Say whether the points of each group share their weight.
+
+    Points with weights of their own, as in a permutation test, change an image's value too.
+    """
+    return all((group.unit == group.unit[0]).all() for group in groups)
 
 
 def _prepare_pooled(points: RatedPoints, coefficients: Sequence[RatingCoefficient]) -> Statistic:

@@ -35,6 +35,7 @@ class Undefined(Enum):
     SMALL_GROUP = "fewer than two data points"
     SMALL_GROUPS = "no {group} has two data points"
     NO_GROUP = "in all {n_groups} {group}s: {reasons}"
+    NO_DIFFERENCES = "all scores, or all ratings, of each {group} are equal"
     ONE_SYSTEM = "one system alone; two are needed"
     CONSTANT_MEAN_SCORES = "all systems' mean scores are equal"
     CONSTANT_MEAN_RATINGS = "all systems' mean ratings are equal"
@@ -83,6 +84,7 @@ class Note(Enum):
     # levels
     MEAN_OVER_GROUPS = "mean over {n_groups} {group}s"
     UNDEFINED_GROUPS = "undefined in {n_groups}: {reasons}"
+    PAIRS_WITHIN_GROUPS = "pairs of data points of {n_groups} {group}s"
     SYSTEMS = "{n_systems} systems"
     PERMUTED_SYSTEMS = "{n_systems} systems, {permutations:,} permutations"
     INCOMPLETE_IMAGES = "{n_left_out} of {n_images} images left out, which lack a system"

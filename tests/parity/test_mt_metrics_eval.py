@@ -39,8 +39,9 @@ def found(
 
 SIX, ITS = [1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 3, 7]
 PUBLIC = [
-    # testPearson, testKendall, testKendallC
+    # testPearson, testPearsonPdp, testKendall, testKendallC
     (2, SIX, ITS, "pearson", {"none": 0.776, "sys": 0.760, "item": 1.0}),
+    (2, SIX, ITS, "pairwise_difference_pearson", {"none": 0.776, "sys": 0.766, "item": 0.926}),
     (2, SIX, ITS, "tau_b", {"none": 0.552, "sys": 0.575, "item": 1.0}),
     (2, SIX, ITS, "tau_c", {"none": 0.556, "sys": 0.611, "item": 1.0}),
     # testNaNHandling: the first system's scores are constant
@@ -125,6 +126,39 @@ def test_computed_with_it(case):
     for coefficient, value in wanted.items():
         got, _ = found(level, *inputs, coefficient)
         assert got == pytest.approx(value, abs=1e-9), coefficient
+
+
+#: `stats.Correlation(*inputs).Pearson(average_by=…, pdp=True)`; of systems, that of their means with average_by="none".
+DIFFERENCES = [
+    (THREE, {"pooled": 0.7669216146822302, "by_image": 0.6625585677134682, "by_system": 0.7525578108125124, "system": 0.9972717797147971}),
+    (FOUR, {"pooled": 0.8659663450901504, "by_image": 0.7873529522519227, "by_system": 0.8673989383189921, "system": 0.955297201668643}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("inputs", "wanted"), DIFFERENCES)
+def test_pairwise_differences_computed_with_it(inputs, wanted):
+    for level, value in wanted.items():
+        got, _ = found(level, *inputs, "pairwise_difference_pearson")
+        assert got == pytest.approx(value, abs=1e-9), level
+
+
+def test_pairwise_differences_with_gaps():
+    """Of FOUR without people's ratings of the fourth image by s0 and of the second by s2, which it takes as None."""
+    _, gold, metric = FOUR
+    is_rated = np.ones(20, dtype=bool)
+    is_rated[[3, 11]] = False
+    keys = pd.DataFrame(
+        {
+            "image_id": [str(i) for i in range(5)] * 4,
+            "system": np.repeat([f"s{i}" for i in range(4)], 5),
+        }
+    )[is_rated]
+    scores = np.array(metric)[is_rated]
+    ratings = np.array(gold, float)[is_rated]
+    wanted = {"by_image": 0.8039914011683854, "by_system": 0.8923098404690385}
+    for level, value in wanted.items():
+        got = correlate_at_level(level, scores, ratings, keys, "pairwise_difference_pearson")
+        assert got.value == pytest.approx(value, abs=1e-9), level
 
 
 @pytest.mark.parametrize(

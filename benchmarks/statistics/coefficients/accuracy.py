@@ -28,7 +28,7 @@ class Accuracy(PreferenceCoefficient):
     """
 
     name = "accuracy"
-    order = 12
+    order = 14
     symbol = "acc. %"
     latex = r"acc.\ \%"
     words = "accuracy on preference pairs"

@@ -296,6 +296,25 @@ class TieCoefficient(RatingCoefficient):
         return [float(p(g.sample)[0]) for p, g in zip(prepared, groups, strict=True)]
 
 
+#: From weighted samples of a group of points to sums over its pairs, shape (n_sums, n_replicates).
+PreparedSums = Callable[[WeightedPoints], Floats]
+
+
+class DifferenceCoefficient(RatingCoefficient):
+    """A coefficient of the differences of two points, at group levels over the pairs of all groups together.
+
+    Where others average their groups' values, its sums over pairs are added up, so that no group needs a value.
+    """
+
+    @abstractmethod
+    def prepare_sums(self, groups: Sequence[RatedPoints]) -> list[PreparedSums]:
+        """Return the sums over the pairs of weighted samples of each group; values are finite."""
+
+    @abstractmethod
+    def of_sums(self, sums: Floats) -> Floats:
+        """Return the coefficient of added sums, shape (n_replicates,); NaN where all differences of a side are 0."""
+
+
 class PairCoefficient(RatingCoefficient):
     """A coefficient of ratings that follows from numbers of pairs: concordant, discordant and tied ones."""
 

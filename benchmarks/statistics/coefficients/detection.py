@@ -111,7 +111,7 @@ class AveragePrecision(DetectionCoefficient):
 
     chance = None
     name = "average_precision"
-    order = 10
+    order = 11
     symbol = "AP"
     latex = "AP"
     words = "average precision of detection"
@@ -138,7 +138,7 @@ class AreaUnderCurve(DetectionCoefficient):
     """
 
     name = "auroc"
-    order = 11
+    order = 12
     symbol = "AUROC"
     latex = "AUROC"
     words = "the area under the ROC curve"
