@@ -80,6 +80,12 @@ def correlate_at_level(
 
     coefficient_object = find_coefficient(coefficient)
     groups = group_indices(keys[column])
+    if level == "system" and len(groups) < 2:
+        return CoefficientValue.undefined(remark(Undefined.ONE_SYSTEM))
+    if isinstance(coefficient_object, RatingCoefficient):
+        level_reason = coefficient_object.level_reason(level)
+        if level_reason is not None:
+            return CoefficientValue.undefined(remark(level_reason))
     if level == "system":
         return _correlate_systems(scores, ratings, keys, groups, coefficient_object)
     name = column.removesuffix("_id")
@@ -98,10 +104,6 @@ def _correlate_systems(
     coefficient: Coefficient,
 ) -> CoefficientValue:
     """Correlate systems' mean scores with their mean ratings."""
-    if len(groups) < 2:
-        return CoefficientValue.undefined(remark(Undefined.ONE_SYSTEM))
-    if isinstance(coefficient, RatingCoefficient) and coefficient.system_reason is not None:
-        return CoefficientValue.undefined(remark(coefficient.system_reason))
     if np.isinf(scores).any():
         return CoefficientValue.undefined(remark(Undefined.INFINITE_SCORE))
     if isinstance(coefficient, SystemCoefficient):
@@ -255,7 +257,7 @@ def prepare_at_level(
         elif isinstance(coefficient, DifferenceCoefficient) and level in ("by_image", "by_system"):
             if points.is_finite:
                 separate[row] = _prepare_joined_pairs(level, points, keys, coefficient)
-        elif isinstance(coefficient, RatingCoefficient):
+        elif isinstance(coefficient, RatingCoefficient) and not coefficient.level_reason(level):
             shared[row] = coefficient
     statistic = _prepare(level, points, keys, list(shared.values()))
 

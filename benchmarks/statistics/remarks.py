@@ -26,6 +26,11 @@ class Undefined(Enum):
     TOO_MANY_VALUES = "too many distinct scores and ratings to find a threshold"
     ROUNDING = "the numbers are too alike to compute with"
     NO_DETECTION = "ratings other than 0 and 1, or of one kind alone"
+    OFF_SCALE = (
+        "{n_off} of {n_points} scores are no answer on people's scale: no rating has their value"
+    )
+    ANSWERS_OF_GROUPS = "answers are compared over all data points together"
+    MEANS_ARE_NO_ANSWERS = "systems' means are no answers on people's scale"
     NO_PREFERENCES = "no preferences"
     UNDEFINED_PAIRS = "{n_undefined} of {n_pairs} pairs have an undefined score"
     UNDEFINED_DIMENSIONS = "accuracy of {dimensions}"
@@ -46,6 +51,7 @@ class Undefined(Enum):
     UNDEFINED_SYSTEM_SCORE = "a score is"
     INFINITE_STANDARD_SCORE = "an infinite score has no standard score"
     SWAPPED_THRESHOLD = "swapped scores have no threshold of their own"
+    SWAPPED_ANSWERS = "swapped standard scores are no answers on people's scale"
     WILLIAMS_AT_LEVEL = "Williams' test is of all data points together"
     SAME_SCORES = "the two metrics' scores are the same, or there are too few"
     # corrections for the ratings' noise
@@ -71,6 +77,7 @@ class Note(Enum):
     # coefficients
     TIED_IF_EQUAL = "equal scores alone are tied"
     TIED_WITHIN = "scores that differ by {threshold:.6g} or less are tied"
+    EQUAL_ANSWERS = "{share:.1f} % of the answers are equal to people's"
     CHANCE_LEVEL = "{chance:.3f} by chance"
     HALF_COUNTED_PAIRS = "{n_pairs} tied pairs count half"
     DROPPED_POINTS = "{n_dropped} of {n_points} data points dropped: undefined score"

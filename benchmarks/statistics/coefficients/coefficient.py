@@ -238,11 +238,19 @@ class RatingCoefficient(Coefficient):
 
     Attributes:
         counts_ties: whether it has a value where all scores or ratings of a group are equal.
+        group_reason: the reason why groups of points have no value; None where they have one.
         system_reason: the reason why systems' means have no value; None where they have one.
     """
 
     counts_ties: ClassVar[bool] = False
+    group_reason: ClassVar[Undefined | None] = None
     system_reason: ClassVar[Undefined | None] = None
+
+    def level_reason(self, level: str) -> Undefined | None:
+        """Return the reason why there is no value at a level; None where there is one."""
+        if level == "pooled":
+            return None
+        return self.system_reason if level == "system" else self.group_reason
 
     @abstractmethod
     def prepare(self, points: RatedPoints) -> PreparedCoefficient:

@@ -18,7 +18,6 @@ from .coefficient import (
     PreparedCoefficient,
     RatedPoints,
     RatingCoefficient,
-    SystemMeans,
     register,
 )
 from .kendall import kendall_p_value
@@ -96,9 +95,6 @@ class DetectionCoefficient(RatingCoefficient):
             return np.concatenate([evaluate(checked[:, i : i + step]) for i in starts])
 
         return statistic
-
-    def of_means(self, means: SystemMeans) -> Floats:
-        return np.full(means.x.shape[1], np.nan)
 
 
 @register

@@ -25,7 +25,7 @@ NAN = float("nan")
 def test_the_value_of_scores_that_say_nothing():
     assert {name: find_coefficient(name).chance for name in coefficient_names()} == {
         **dict.fromkeys(("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson"), 0.0),
-        "pairwise_difference_pearson": 0.0,
+        **dict.fromkeys(("pairwise_difference_pearson", "kappa"), 0.0),
         **dict.fromkeys(("pairwise_accuracy", "auroc", "accuracy"), 0.5),
         **dict.fromkeys(("acc_eq", "soft_pairwise_accuracy", "average_precision")),
     }

@@ -209,7 +209,7 @@ def test_coefficients_stand_in_the_fields_order() -> None:
     assert coefficient_names() == [
         *("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson"),
         *("pairwise_accuracy", "acc_eq", "soft_pairwise_accuracy", "pairwise_difference_pearson"),
-        *("average_precision", "auroc", "accuracy"),
+        *("average_precision", "auroc", "kappa", "accuracy"),
     ]
 
 
