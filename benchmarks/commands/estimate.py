@@ -60,6 +60,24 @@ from ..scoring.corpus_scores import (
 from ..scoring.scorer import score_all
 from ..scoring.unavailable_metrics import find_unavailable, record_reasons, warn_unavailable
 
+#: The papers of the estimates.
+CITATION = """@article{angelopoulos2023ppi,
+  title={Prediction-powered inference},
+  author={Angelopoulos, Anastasios N. and Bates, Stephen and Fannjiang, Clara and Jordan, Michael I. and Zrnic, Tijana},
+  journal={Science},
+  volume={382},
+  pages={669--674},
+  year={2023}
+}
+
+@article{angelopoulos2023ppipp,
+  title={{PPI}++: Efficient Prediction-Powered Inference},
+  author={Angelopoulos, Anastasios N. and Duchi, John C. and Zrnic, Tijana},
+  journal={arXiv:2311.01453},
+  year={2023}
+}
+"""
+
 
 @dataclass(frozen=True)
 class _Captions:
@@ -111,6 +129,9 @@ def run(options: EstimateOptions) -> Results:
         "missing": record_reasons(missing),
         "measures": "people's mean ratings of systems from few ratings and metrics of all captions",
     }
+    if not options.plan:
+        words = f"{100 * options.statistics.level:g} % interval (prediction-powered, Student's t)"
+        record["intervals"] = {"words": words, "citation": CITATION}
     if options.plan:
         results = _plan(options, captions, systems, placed, choice, notes)
     elif ratings is not None and placed is not None:

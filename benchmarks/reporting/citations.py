@@ -193,7 +193,12 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
             sentences.append(f"{sentence}.")
 
         options: dict[str, Any] = run.run["config"].get("statistics") or {}
-        if options and (statistics := StatisticsOptions(**options)).uses_resampling:
+        # A command whose intervals come from no resampling says itself what they are.
+        if own := run.run.get("intervals"):
+            keys = ",".join(works.add(own["citation"]))
+            intervals.append(rf"{escape_latex(own['words'])} \cite{{{keys}}}")
+            sentences.append(f"Intervals: {intervals[-1]}.")
+        elif options and (statistics := StatisticsOptions(**options)).uses_resampling:
             intervals.append(escape_latex(f"{interval_words(statistics)}, seed {statistics.seed}"))
             sentences.append(f"Intervals: {intervals[-1]}.")
 

@@ -104,6 +104,12 @@ def test_one_system(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     gains = pd.read_csv(tmp_path / "run" / "gains.csv")
     assert gains["metric"].tolist() == ["bleu_1", "rouge_l"]
 
+    assert run_captau("cite", f"run={tmp_path / 'run'}") == 0
+    cited = " ".join(capsys.readouterr().out.split())
+    assert "interval (prediction-powered, Student's t) \\cite{angelopoulos2023ppi,angelopo" in cited
+    assert "bootstrap" not in cited
+    assert "Prediction-powered inference" in cited
+
 
 def test_two_systems(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = words_for(folder, "poor,good")
