@@ -225,6 +225,28 @@ def test_bad_input_gets_one_line_and_status_2(agree, arguments, said):
     assert not folder.exists()
 
 
+def test_raters_agree_on_labels(agree, tmp_path):
+    """Ten of twelve labels are equal, and each rater gave seven 1s.
+
+    κ = (10/12 - 74/144) / (1 - 74/144), whatever the weights; α = 1 - 23·4 / (24² - 14² - 10²), at any level.
+    """
+    ann = [1, 1, 1, 0, 0, 0, 1, 0, 1, 0, 1, 1]
+    bob = [1, 1, 0, 0, 0, 1, 1, 0, 1, 0, 1, 1]
+    rows = ["image,caption,rater,rating"]
+    for number, labels in enumerate(zip(ann, bob, strict=True)):
+        rows.append(f"{number}.jpg,a cat,ann,{labels[0]}")
+        rows.append(f"{number}.jpg,a cat,bob,{labels[1]}")
+    (tmp_path / "labels.csv").write_text("\n".join(rows) + "\n")
+
+    status, _, err, folder = agree("dataset=file", "file.path=labels.csv")
+    assert status == 0, err
+    values = pd.read_csv(folder / "agreement.csv").set_index("measure")["value"]
+    for kappa in ("cohen_kappa", "cohen_kappa_linear", "cohen_kappa_quadratic"):
+        assert values[kappa] == pytest.approx(46 / 70)
+    for level in ("nominal", "ordinal", "interval"):
+        assert values[f"krippendorff_alpha_{level}"] == pytest.approx(1 - 92 / 280)
+
+
 def test_raters_agree_on_pairs_whichever_caption_stands_first(agree, tmp_path):
     """Three of four pairs are equal; the second rater saw the last pair in the other order."""
     rows = ["x,a,b,a,ann", "x,a,b,a,bob", "y,a,b,tie,ann", "y,a,b,tie,bob", "z,a,b,b,ann"]
