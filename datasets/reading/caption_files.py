@@ -313,7 +313,10 @@ class _ReferenceCollector:
         if all(map(_NUMBERED_NAME.fullmatch, texts)) and not self._listed:
             texts = self._join_numbered(texts)
 
-        void_images = frozenset(i for i, captions in texts.items() if not captions)
+        # An empty list is no flag.
+        void_images = frozenset(
+            i for i, captions in texts.items() if not captions and i not in self._listed
+        )
         other_names = self._name_images(texts)
         if split is not None:
             texts = self._select_split(source, split, texts)

@@ -32,6 +32,10 @@ _ANNOTATIONS = (
     "COCO annotations, an object image id → captions, a list or JSON lines of objects with image_id and references, "
     "or a table are expected"
 )
+#: What is no name of a column: a number, the name of an image's file, or a sentence.
+_IS_DATA = re.compile(
+    r"\d+|\S+\.(?:jpe?g|png|webp|wav|mp4)(?:#\d+)?|(?:\S+\s+){4,}\S+", re.IGNORECASE
+)
 #: Among so many members of an object stand `image_id` and `caption`, where it is a line of JSON lines.
 _ROW = 16
 
@@ -95,6 +99,12 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
         f"columns.{content}= name"
     )
     image_column = finder.find("image_id", table.names) or finder.columns.image_id
+    if image_column not in table and any(map(_IS_DATA.fullmatch, table.names)):
+        raise InputError(
+            f"{path}:1: the first line has no names of columns, but '{shorten(table.names[0])}'; write a line above it that names "
+            f"them, such as image_id and {'caption' if content == 'caption' else 'caption or references'}, with the same "
+            "delimiter"
+        )
     texts: dict[str, list[Any]] = {"image_id": table.filled(image_column, hint)}
 
     reference_column = finder.find("references", table.names) if content != "caption" else None
@@ -273,6 +283,16 @@ class _JsonReader:
     def _read_members(self, members: Sequence[tuple[int, str, Any]]) -> Iterator[CaptionRow]:
         """Yield the rows of an object: of one image each, of columns, or the one row that it is."""
         by_key = {key: value for _, key, value in members}
+        rows_key = self._finder.columns.rows
+        if rows_key and isinstance(named := self._follow(rows_key, by_key), Mapping):
+            # An object image id → caption beside others; its place is that of the object.
+            line = next(n for n, key, _ in members if key == rows_key.partition(".")[0])
+            for key, value in named.items():
+                row = self._guard(self._read_member, line, key, value)
+                if row is not None:
+                    yield row
+            return
+
         rows = self._find_rows(by_key)
         if rows is not None:
             for number, row in enumerate(rows):
@@ -300,9 +320,7 @@ class _JsonReader:
         """Return the rows that an object has in columns, or under the key that the user named; None for neither."""
         rows_key = self._finder.columns.rows
         if rows_key:
-            value: Any = by_key
-            for part in rows_key.split("."):
-                value = value.get(part) if isinstance(value, Mapping) else None
+            value = self._follow(rows_key, by_key)
             if not isinstance(value, list):
                 keys = shorten(", ".join((*by_key, *self._lists)))
                 raise InputError(
@@ -314,6 +332,14 @@ class _JsonReader:
         image_key = self._finder.find("image_id", by_key)
         has_columns = image_key is not None and isinstance(by_key[image_key], list | dict)
         return make_rows_of_columns(by_key) if has_split or has_columns else None
+
+    @staticmethod
+    def _follow(rows_key: str, by_key: Mapping[str, Any]) -> Any:
+        """Return what stands under the key that the user named; None where nothing does."""
+        value: Any = by_key
+        for part in rows_key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return value
 
     def _is_row(self, by_key: Mapping[str, Any]) -> bool:
         """Tell whether an object is a line of JSON lines that has one line."""
@@ -347,5 +373,11 @@ class _JsonReader:
             row = value if own_id is not None else {**value, "image_id": key}
             return self._unpack(where, line, row)
 
+        if isinstance(value, bool | int | dict) or (isinstance(value, float) and value == value):
+            noun = "no caption" if self._content == "caption" else "no references"
+            raise InputError(
+                f"{where}: '{key}' is {shorten(repr(value))}, {noun}; take it out, or name the member that has them by "
+                "columns.rows=KEY"
+            )
         cells = self._only_caption({"image_id": key, self._content: value})
         return CaptionRow(where, line, cells, {}, is_member=True)

@@ -15,7 +15,7 @@ from .packed_files import unpacked, without_packing
 from .source_files import refuse_device
 
 #: What `find_kind` tells apart; a table of text is called by what stands between its cells.
-FileKind = Literal["json", "comma", "tab", "semicolon", "token", "parquet", "xlsx"]
+FileKind = Literal["json", "comma", "tab", "semicolon", "pipe", "token", "parquet", "xlsx"]
 
 #: How many bytes tell what a file is.
 _HEAD = 1 << 16
@@ -28,14 +28,17 @@ _FOREIGN = (
     (b"\x80\x04", "a pickle, which could run code and is not read", "write the data as JSON"),
     (b"\x80\x05", "a pickle, which could run code and is not read", "write the data as JSON"),
     (_ZIP, "a zip archive", "unpack it, and name the file in it"),
-    (b"\xff\xfe", "not UTF-8 text but UTF-16", "save the file as UTF-8"),
-    (b"\xfe\xff", "not UTF-8 text but UTF-16", "save the file as UTF-8"),
+    (b"\x89PNG", "a PNG image, not a text", "name the file of captions"),
+    (b"\xff\xd8\xff", "a JPEG image, not a text", "name the file of captions"),
+    (b"GIF8", "a GIF image, not a text", "name the file of captions"),
     (b"\xd0\xcf\x11\xe0", "an Excel file of the old kind (.xls)", "save it as .xlsx or CSV"),
     (b"7z\xbc\xaf", "a 7z archive", "unpack it, and name the file in it"),
     (b"Rar!", "a rar archive", "unpack it, and name the file in it"),
     (b"\x89HDF", "an HDF5 file", "write the data as JSON or Parquet"),
     (b"\x93NUMPY", "a file of NumPy", "write the data as JSON or Parquet"),
     (b"ARROW1", "an Arrow (Feather) file", "write it as Parquet"),
+    (b"FEA1", "an Arrow (Feather) file", "write it as Parquet"),
+    (b"\xff\xff\xff\xff", "an Arrow stream, as Hugging Face keeps datasets", "write it as Parquet"),
     (b"SQLite format 3", "an SQLite database", "write the table as CSV or JSON"),
     (b"%PDF", "a PDF", "write the data as CSV or JSON"),
     (b"version https://git-lfs", "a pointer of Git LFS, not the file", "fetch it by git lfs pull"),
@@ -49,7 +52,7 @@ _JSON = re.compile(rb"""\[\s*(?:[\[{"'\]\-0-9tfnNTF]|\Z)|\{\s*(?:["'}]|\Z)""")
 TOKEN_LINE = re.compile(r"(?P<image>[^\t]*)#(?P<number>\d+)\t(?P<caption>.*)")
 _TEXT_ENDINGS = {".csv": "comma", ".tsv": "tab"}
 _JSON_ENDINGS = (".json", ".jsonl", ".ndjson", "")
-_DELIMITERS: dict[FileKind, bytes] = {"comma": b",", "tab": b"\t", "semicolon": b";"}
+_DELIMITERS: dict[FileKind, bytes] = {"comma": b",", "tab": b"\t", "semicolon": b";", "pipe": b"|"}
 
 
 def describe_foreign(head: bytes) -> str:
@@ -59,6 +62,11 @@ def describe_foreign(head: bytes) -> str:
             article = "" if name.startswith("not ") else "it is "
             return f"{article}{name}; {remedy}"
 
+    if head[257:262] == b"ustar":
+        return "it is a tar archive; unpack it, and name the file in it"
+    # A text may begin so too, and has no NUL bytes.
+    if head.startswith(b"ORC") and b"\0" in head:
+        return "it is an ORC file; write it as Parquet"
     return ""
 
 
@@ -72,10 +80,14 @@ def find_kind(path: Path) -> FileKind:
     try:
         with path.open("rb") as packed, unpacked(packed, str(path)) as stream:
             head = stream.read(_HEAD)
+            packed.seek(0)
+            is_packed = packed.read(4) != head[:4]
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
     ending = Path(without_packing(path.name.lower())).suffix
+    if head.startswith(_PARQUET) and is_packed:
+        raise InputError(f"{path}: it is a Parquet file that is packed once more; unpack it")
     if head.startswith(_PARQUET) or (ending in (".parquet", ".pq") and not head):
         return "parquet"
     if ending == ".xlsx" or (head.startswith(_ZIP) and _is_workbook(path)):
@@ -107,9 +119,9 @@ def _find_text_kind(text: bytes, ending: str) -> FileKind:
     if TOKEN_LINE.fullmatch(first_line.decode("utf-8", "replace").rstrip("\r")):
         return "token"
 
-    order: list[FileKind] = ["comma", "tab", "semicolon"]
+    order: list[FileKind] = ["comma", "tab", "semicolon", "pipe"]
     if usual == "tab":
-        order = ["tab", "comma", "semicolon"]
+        order = ["tab", "comma", "semicolon", "pipe"]
     for kind in order:
         if _DELIMITERS[kind] in first_line and (usual or _is_header(first_line, kind, ending)):
             return kind

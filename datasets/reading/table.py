@@ -247,6 +247,9 @@ def read_table(path: Path) -> Table:
     if kind == "tab":
         return _of_rows(path, _tsv(path))
 
+    if kind == "pipe":
+        return _of_rows(path, _trim(_csv(path, "|")))
+
     return _of_rows(path, _csv(path, "," if kind == "comma" else ";"))
 
 
@@ -264,6 +267,12 @@ def _csv(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
         raise InputError(
             f"{path}:{line}: not valid CSV ({error}); a quote is not closed, or the file is truncated"
         ) from error
+
+
+def _trim(rows: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows without the blanks around cells, which stand beside `|`."""
+    for line, cells in rows:
+        yield line, [cell.strip() for cell in cells]
 
 
 def _tsv(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -7,8 +7,10 @@ pandas, as public files and their code have them.
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,44 @@ CANDIDATES: dict[str, Any] = {
     "other names": FRAME.set_axis(["file_name", "caption_predicted"], axis=1).to_csv(index=False),
     "predictions": FRAME.set_axis(["image", "prediction"], axis=1).to_csv(index=False),
 }
+
+
+def zipped(content: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("__MACOSX/._c", "x")
+        archive.writestr("captions", content)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("shape", ["results", "pandas, lines", "CSV", "TSV", "pandas"])
+def test_utf_16_and_zip_of_each_kind(shape: str, tmp_path: Path) -> None:
+    """As Excel writes "Unicode text", and as people send files."""
+    text = write(tmp_path / "c", CANDIDATES[shape]).read_text(encoding="utf-8")
+    wide = text.encode("utf-16")
+    for content in (wide, zipped(text.encode()), zipped(wide), gzip.compress(wide)):
+        for name in ("c.json", "c.csv", "c.txt", "c.zip"):
+            assert read_candidates(write(tmp_path / name, content)).captions == EXPECTED
+
+
+def test_flickr30k_of_kaggle_has_bars_and_blanks(tmp_path: Path) -> None:
+    lines = ["image_name| comment_number| comment"]
+    for image_id, texts in REFERENCES.items():
+        lines += [f"{image_id}| {n}| {text}" for n, text in enumerate(texts)]
+    for name in ("results.csv", "r.txt", "r.json"):
+        path = write(tmp_path / name, "\n".join(lines))
+        assert read_references(path).texts == EXPECTED_REFERENCES
+
+
+def test_totals_beside_captions_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.json", {"7": "a dog", "overall": {"CIDEr": 1.5}})
+    with says("'overall' is {'CIDEr': 1.5}, no caption; take it out, or name", "columns.rows=KEY"):
+        read_candidates(path)
+    write(path, {"epoch": 3, "captions": {"7": "a dog"}})
+    with says("'epoch' is 3, no caption; take it out, or name", "columns.rows=KEY"):
+        read_candidates(path)
+    columns = Columns(rows="captions")
+    assert read_candidates(path, columns=columns).captions == {"7": "a dog"}
 
 
 @pytest.mark.parametrize("name", ["c.json", "c.csv", "c.txt", "c.dat", "c"])
@@ -225,8 +265,15 @@ def test_references_that_are_null_are_empty_cells(tmp_path: Path) -> None:
 
 
 def test_an_error_repeats_a_part_of_a_line_that_names_no_columns(tmp_path: Path) -> None:
-    path = write(tmp_path / "c.csv", f"391895,{'a man ' * 100}\n")
-    with says("no column 'image_id'; it has 391895, a man", "…; image_id and caption are expected"):
+    path = write(tmp_path / "c.csv", f"391895,{'a man ' * 100}\n7,a dog\n")
+    with says(
+        "c.csv:1: the first line has no names of columns, but '391895'; write a line above it"
+    ):
+        read_candidates(path)
+    path = write(tmp_path / "c.csv", f"number,{'man' * 100}\n")
+    with says(
+        "no column 'image_id'; it has number, manman", "…; image_id and caption are expected"
+    ):
         read_candidates(path)
 
 

@@ -371,7 +371,14 @@ def test_a_table_is_known_by_its_content(name: str, content: str, tmp_path: Path
     [
         (b"\x80\x04\x95pickled", "a pickle, which could run code and is not read; write"),
         (b"PK\x03\x04 zipped", "a zip archive; unpack it, and name the file in it"),
-        ("a,b\n1,x\n".encode("utf-16"), "not UTF-8 text but UTF-16; save the file as UTF-8"),
+        (b"\x89PNG\r\n", "a PNG image, not a text; name the file of captions"),
+        (b"\xff\xd8\xff\xe0", "a JPEG image, not a text; name the file of captions"),
+        (b"ORC\n\0\1", "an ORC file; write it as Parquet"),
+        (b"\xff\xff\xff\xff\x10\0", "an Arrow stream, as Hugging Face keeps datasets; write it as"),
+        (
+            b"a.json".ljust(257, b"\0") + b"ustar\0",
+            "a tar archive; unpack it, and name the file in it",
+        ),
         (b"\x89HDF\r\n\x1a\n", "an HDF5 file; write the data as JSON or Parquet"),
         (b"version https://git-lfs.github.com/spec/v1\noid", "a pointer of Git LFS, not the file"),
         (b"<!DOCTYPE html><html>", "a web page; download the file itself"),
