@@ -58,6 +58,13 @@ class InputError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))  # a name, path or cell that it quotes may hold anything
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows of the error, by IPython's protocol: the line alone.
+
+        The traceback stays where Python keeps the last one: `traceback.print_last()` prints it.
+        """
+        return [f"{type(self).__name__}: {self}"]
+
 
 class MissingFileError(InputError):
     """A dataset's file is not in the data folder; the message says how to get it."""

@@ -102,13 +102,13 @@ def no_pip(tmp_path):
 @pytest.mark.parametrize(
     ("inputs", "words"),
     [
-        ({}, [f"captau[coco] @ {ROOT.as_uri()}"]),
+        ({}, [f"captau[meteor] @ {ROOT.as_uri()}"]),
         ({"version": "0.2.0", "extras": ""}, ["captau==0.2.0"]),
         ({"version": "0.2.0", "extras": "neural"}, ["captau[neural]==0.2.0"]),
         ({"extras": "neural", "install": "-r requirements.txt  .\n mine"},
          [f"captau[neural] @ {ROOT.as_uri()}", "-r", "requirements.txt", ".", "mine"]),
         ({"version": "$(touch pwned)", "install": "`touch pwned`"},
-         ["captau[coco]==$(touch pwned)", "`touch", "pwned`"]),
+         ["captau[meteor]==$(touch pwned)", "`touch", "pwned`"]),
     ],
 )  # fmt: skip
 def test_what_is_installed(tmp_path, no_pip, inputs, words):
@@ -117,6 +117,23 @@ def test_what_is_installed(tmp_path, no_pip, inputs, words):
     said = done.stdout.splitlines()
     assert said == ["-m", "pip", "install", "--disable-pip-version-check", *words]
     assert not (tmp_path / "pwned").exists()
+
+
+def test_downloads_are_kept_until_what_is_downloaded_changes(tmp_path, monkeypatch):
+    """The cache's name is that of the inputs and of the baseline's content."""
+    output = tmp_path / "output"
+    monkeypatch.setenv("GITHUB_OUTPUT", str(output))
+    (tmp_path / "b.yaml").write_text("seed: 1\n")
+    for inputs in ({}, {}, {"extras": "coco,neural"}, {"baseline": "b.yaml"}):
+        done = run("Name the cache", tmp_path, Path(sys.executable).parent, **inputs)
+        assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "b.yaml").write_text("seed: 2\n")
+    run("Name the cache", tmp_path, Path(sys.executable).parent, baseline="b.yaml")
+
+    keys = output.read_text().splitlines()
+    assert all(re.fullmatch(r"key=[0-9a-f]{16}", key) for key in keys)
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 4
 
 
 def test_the_check_itself(tmp_path, monkeypatch):

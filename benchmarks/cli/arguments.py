@@ -58,6 +58,11 @@ _REFUSED_FLAGS = {
     "-sc": "captau -sc install=bash comes without a command",
 }
 
+#: Standard input, as a word of its own.
+_STDIN = "-"
+#: Endings of files of captions.
+_CAPTION_FILES = (".json", ".jsonl", ".csv", ".tsv", ".gz", ".parquet")
+
 #: The option of experiments, and their group as Hydra's overrides name it: an experiment's options are the command's.
 EXPERIMENT = "experiment"
 EXPERIMENT_GROUP = f"{EXPERIMENT}@_global_"
@@ -111,7 +116,9 @@ def spell_out(command: Command, words: Sequence[str]) -> list[str]:
             raise InputError(f"{flag}: {_REFUSED_FLAGS[flag]}")
         if flag in ("--run", "-r"):
             _check_run_flag(word, rest)
-        if flag in _NAMING_FLAGS:
+        if word == _STDIN:
+            spelt.append(word)
+        elif flag in _NAMING_FLAGS:
             spelt += _read_naming_flag(flag, value, rest)
         elif word.startswith("-") and flag not in FLAGS:
             key = _full_key(key.replace("-", "_"), options)
@@ -206,10 +213,13 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
     """
     overrides: list[str] = []
     flags: list[str] = []
+    unnamed_files: list[str] = []
     is_sweep = not _MULTIRUN_FLAGS.isdisjoint(words) or "hydra.mode=MULTIRUN" in words
     for word in words:
         flag, equals, value = word.partition("=")
-        if flag in _NAMING_FLAGS:
+        if _is_unnamed_file(command, word, overrides):
+            unnamed_files.append(word)
+        elif flag in _NAMING_FLAGS:
             flags += [flag, value]
         elif word.startswith("-"):
             if equals and value not in FLAGS[flag]:
@@ -221,18 +231,54 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
             raise InputError(f"{flags[-1]} {word}: {_expected_words(flags[-1])}")
         elif equals or word.startswith("~"):
             overrides += _read_override(command, word, words, is_sweep=is_sweep)
-        elif (positional := command.options.positional) and not any(
-            override.startswith(f"{positional}=") for override in overrides
+        elif len(command.options.positional) == 1 and not _is_given(
+            key := command.options.positional[0], overrides
         ):
-            overrides += _read_override(command, f"{positional}={word}", words, is_sweep=is_sweep)
+            overrides += _read_override(command, f"{key}={word}", words, is_sweep=is_sweep)
         else:
             raise _unexpected_word(command, word, overrides)
+    for named in _name_files(command, unnamed_files, overrides):
+        overrides += _read_override(command, named, words, is_sweep=is_sweep)
     _refuse_second_values(command, overrides)
     _check_flags(flags)
     if "--hydra-help" in flags:
         # That text is of Hydra alone, without a command's options.
         overrides = [word for word in overrides if word.startswith("hydra")]
     return overrides, flags
+
+
+def _is_given(key: str, overrides: Sequence[str]) -> bool:
+    return any(override.startswith(f"{key}=") for override in overrides)
+
+
+def _is_unnamed_file(command: Command, word: str, overrides: Sequence[str]) -> bool:
+    """Tell whether a word is a file of a command whose files need no keys, and the first of these is not named."""
+    keys = command.options.positional
+    if len(keys) < 2 or _is_given(keys[0], overrides):
+        return False
+    if word == _STDIN:
+        return True
+
+    may_be_file = "=" not in word and not word.startswith(("-", "~"))
+    return may_be_file and (word.endswith(_CAPTION_FILES) or expand_home(word).exists())
+
+
+def _name_files(command: Command, files: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    """Return files as values of the options that they are of: the last of several is the second option's.
+
+    Where the second option is typed with its key, all files are the first one's.
+    """
+    if not files:
+        return []
+
+    first_key, second_key = command.options.positional
+    if len(files) == 1 or _is_given(second_key, overrides):
+        return [f"{first_key}={_joined(files)}"]
+    return [f"{first_key}={_joined(files[:-1])}", f"{second_key}={files[-1]}"]
+
+
+def _joined(files: Sequence[str]) -> str:
+    return files[0] if len(files) == 1 else f"[{','.join(files)}]"
 
 
 def _check_flags(flags: Sequence[str]) -> None:
@@ -272,10 +318,6 @@ def _refuse_second_values(command: Command, overrides: Sequence[str]) -> None:
         raise InputError(f"{option.key}= is given {count} times; {remedy}")
 
 
-#: Endings of files of captions.
-_CAPTION_FILES = (".json", ".jsonl", ".csv", ".tsv", ".gz", ".parquet")
-
-
 def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> InputError:
     """Return the error for a word without a key."""
     if word in ("help", "?"):
@@ -285,7 +327,11 @@ def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> I
 
     groups = {option.key: option.config_group for option in command.declared()}
     named = [key for key, name in groups.items() if name and word in choices_of(name)]
-    files = [key for key in ("candidates", "references") if key in groups]
+    files = [
+        key
+        for key in ("candidates", "references")
+        if key in groups and not _is_given(key, overrides)
+    ]
     if "baseline" in groups and word.endswith((".yaml", ".yml")):
         advice = f"write baseline={word}; {advice}"
     elif files and (expand_home(word).is_file() or word.endswith(_CAPTION_FILES)):

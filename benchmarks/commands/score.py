@@ -9,7 +9,7 @@ import json
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -174,9 +174,10 @@ def run(options: ScoreOptions) -> ScoreResults:
     )
 
     protocol = Protocol(normalise=options.normalise)
+    signatures = {m.spec: sign(m, [protocol]) for m in metrics}
     record = {
         **_record(options, scores, [*systems.values(), *references.values()]),
-        "signatures": {m.spec: sign(m, [protocol]) for m in metrics},
+        "signatures": signatures,
         "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
         "notes": list(tables[0].notes),
         "missing": record_reasons(missing),
@@ -185,6 +186,9 @@ def run(options: ScoreOptions) -> ScoreResults:
         "scores_read_back": store.hits,
         **clock.record(),
     }
+    if options.printed_notes == "short":
+        signature_line = " · ".join(signatures.values())
+        tables[0] = replace(tables[0], notes=[signature_line])
     return ScoreResults.make(scores, record, tables)
 
 

@@ -92,7 +92,7 @@ class ListOptions(Options):
     """Options of `captau data list`: datasets to show in full, none for all in short, and the data folder."""
 
     takes_sets: ClassVar[bool] = True
-    positional: ClassVar[str] = "dataset"
+    positional: ClassVar[tuple[str, ...]] = ("dataset",)
     examples: ClassVar[str] = """
 captau data list
 captau data list dataset=thumb                         licence, scale, and where missing files come from
@@ -118,7 +118,7 @@ class FetchOptions(Options):
 
     takes_all: ClassVar[str] = "dataset"
     takes_sets: ClassVar[bool] = True
-    positional: ClassVar[str] = "dataset"
+    positional: ClassVar[tuple[str, ...]] = ("dataset",)
     model_names: ClassVar[tuple[str, ...]] = ("spice_models",)
     examples: ClassVar[str] = """
 captau data fetch dataset=thumb
@@ -168,7 +168,7 @@ class ImportOptions(Options):
     """Options of `captau data import`."""
 
     takes_all: ClassVar[str] = "dataset"
-    positional: ClassVar[str] = "dataset"
+    positional: ClassVar[tuple[str, ...]] = ("dataset",)
     examples: ClassVar[str] = """
 captau data import dataset=composite_30k source=~/Downloads/flickr30k.tar.gz
 captau data import dataset=flickr8k_expert,composite_8k source=Flickr8k_text.zip
@@ -195,7 +195,7 @@ class VerifyOptions(Options):
 
     takes_all: ClassVar[str] = "dataset"
     takes_sets: ClassVar[bool] = True
-    positional: ClassVar[str] = "dataset"
+    positional: ClassVar[tuple[str, ...]] = ("dataset",)
     model_names: ClassVar[tuple[str, ...]] = ("spice_models",)
     examples: ClassVar[str] = """
 captau data verify
@@ -235,7 +235,7 @@ class OverlapOptions(Options):
     """Options of `captau data overlap`: datasets, and the data folder; None for the usual one."""
 
     takes_all: ClassVar[str] = "dataset"
-    positional: ClassVar[str] = "dataset"
+    positional: ClassVar[tuple[str, ...]] = ("dataset",)
     examples: ClassVar[str] = """
 captau data overlap dataset=capeval1k,composite_coco
 captau data overlap dataset=thumb,capeval1k,composite_coco

@@ -240,7 +240,8 @@ class Options:
         environment: options that act through environment variables, see `apply_environment`.
         variants: further classes that read the same configuration.
         headings: the section of the help text by the field with which it begins.
-        positional: the option that a word without a key is the value of.
+        positional: the option that words without a key are the value of; of two options the second takes the last of
+            several words, and such words name files.
         python_positional: the keywords of the function from Python that may go unnamed, in their order.
         takes_all: the config group of which `all` stands for every name.
         takes_sets: whether `dataset=` takes the names of sets of datasets that are in part not here.
@@ -255,7 +256,7 @@ class Options:
     environment: ClassVar[tuple[Option, ...]] = ()
     variants: ClassVar[tuple[type[Options], ...]] = ()
     headings: ClassVar[Mapping[str, str]] = {}
-    positional: ClassVar[str] = ""
+    positional: ClassVar[tuple[str, ...]] = ()
     python_positional: ClassVar[tuple[str, ...]] = ()
     takes_all: ClassVar[str] = ""
     takes_sets: ClassVar[bool] = False

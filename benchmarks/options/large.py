@@ -23,7 +23,7 @@ ENGINES = ("local", "ray")
 ROWS = 4_000
 #: Options of `captau score` that only large sets have, and those that only small sets have.
 LARGE_ONLY = ("workers", "rows", "skip_corrupt", "work")
-SMALL_ONLY = ("partial", "stdout", "protocol.normalise", "flagged", "split")
+SMALL_ONLY = ("partial", "stdout", "protocol.normalise", "flagged", "split", "notes")
 
 
 def columns_part() -> Any:

@@ -31,6 +31,10 @@ FLAGGED = ("drop", "keep")
 PRINTED = ("table", "scores.jsonl", "scores.csv", "corpus.json", "corpus.csv", "kept.json")
 
 
+#: What stands below the table of scores.
+NOTES = ("full", "short")
+
+
 @dataclass(frozen=True)
 class NamedFile:
     """A file of the user's, `-` for standard input, and its name in results; `content` is read instead of the file."""
@@ -279,6 +283,9 @@ class ScoreOptions(shared.ScoringOptions):
     """Options of `captau score` of files; `variants` are those of its other uses."""
 
     examples: ClassVar[str] = """
+captau score mine.json refs.json    # your captions, then the references
+captau score mine.json theirs.json refs.json    # systems, then the references
+cat mine.json | captau score - refs.json
 captau score candidates=captions_val2014_mine_results.json references=captions_val2014.json
 captau score candidates=mine.json,base=their/results.json references=refs.json
 captau score candidates=mine.json references=c5.json,c40.json
@@ -311,6 +318,7 @@ examples.csv, table.md, table.tex and run.json.
     objective: ClassVar[str] = (
         "the corpus score of the first system by the first metric, of a large set too"
     )
+    positional: ClassVar[tuple[str, ...]] = ("candidates", "references")
     python_positional: ClassVar[tuple[str, ...]] = ("candidates", "references", "metrics")
     variants: ClassVar[tuple[type[Options], ...]] = (
         DocumentFrequencyOptions,
@@ -377,6 +385,14 @@ examples.csv, table.md, table.tex and run.json.
         takes="NAME",
         check=shared.one_of(PRINTED, "value of stdout"),
         is_of_terminal=True,
+    )
+    printed_notes: str = option(
+        "full",
+        "full explains the scores; short prints the metrics' signatures in one line, as papers quote them, and the rest is "
+        "in run.json",
+        key="notes",
+        check=shared.one_of(NOTES, "value of notes"),
+        takes="full|short",
     )
     keep: tuple[str, float] | None = part(
         _keep_of,

@@ -220,7 +220,7 @@ opens the printed link does.
 class SubmitOptions(Options):
     """Options of `captau submit`: a file, and the challenge and site that it goes to."""
 
-    positional: ClassVar[str] = "file"
+    positional: ClassVar[tuple[str, ...]] = ("file",)
     examples: ClassVar[str] = """
 captau submit captions_test2014_mine_results.zip challenge=demo_captions url=https://lab.example
 captau submit scores.csv challenge=demo_metrics system=mine note="layer 9"

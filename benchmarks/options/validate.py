@@ -26,7 +26,7 @@ def _dataset_of(composed: Composed) -> str | None:
 class ValidateOptions(Options):
     """Options of `captau validate`."""
 
-    positional: ClassVar[str] = "file"
+    positional: ClassVar[tuple[str, ...]] = ("file",)
     examples: ClassVar[str] = """
 captau validate captions_val2014_mine_results.json
 captau validate results.zip references=captions_val2014.json

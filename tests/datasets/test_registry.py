@@ -306,3 +306,10 @@ def test_a_file_may_lie_in_a_folder_of_the_datasets_name(tmp_path: Path) -> None
         path.parent.mkdir()
         path.touch()
         assert find(tmp_path, card, source) == path
+
+
+def test_a_notebook_shows_an_input_error_as_its_line() -> None:
+    """IPython prints what `_render_traceback_` returns in the place of the traceback."""
+    error = InputError("file.csv:3: no caption")
+    shown = getattr(error, "_render_traceback_")()  # noqa: B009, a private name by IPython's own rule
+    assert shown == ["InputError: file.csv:3: no caption"]

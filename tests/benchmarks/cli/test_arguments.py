@@ -27,6 +27,22 @@ from tests.conftest import says
         ("bench", "file.path=it's.csv", ["file.path='it\\'s.csv'"], []),
         ("bench", "file.path=null", ["file.path=null"], []),
         ("bench", "hydra.verbose=true", ["hydra.verbose=true"], []),
+        ("score", "a.json", ["candidates='a.json'"], []),
+        ("score", "a.json r.json", ["candidates='a.json'", "references='r.json'"], []),
+        ("score", "- r.json", ["candidates='-'", "references='r.json'"], []),
+        ("score", "a.json -", ["candidates='a.json'", "references='-'"], []),
+        (
+            "score",
+            "a.json b.json r.json statistics.seed=1",
+            ["statistics.seed=1", "candidates=['a.json','b.json']", "references='r.json'"],
+            [],
+        ),
+        (
+            "score",
+            "a.json references=r.json b.json",
+            ["references='r.json'", "candidates=['a.json','b.json']"],
+            [],
+        ),
         ("score", "candidates=a.json,b.json", ["candidates='a.json,b.json'"], []),
         ("score", "candidates=here.json,b.json", ["candidates=['here.json','b.json']"], []),
         ("score", "candidates=[a.json,b.json]", ["candidates=['a.json','b.json']"], []),
@@ -115,8 +131,16 @@ def test_words_become_overrides_and_flags(
         ("bench", "dataset=demo floors=true thumb", ["as in floors=true,thumb; see"]),
         ("bench", "dataset=[demo] thumb", ["as in dataset=demo,thumb; see"]),
         ("check", "mine.yaml", ["write baseline=mine.yaml; see captau check --help"]),
-        ("score", "mine.json", ["write candidates=mine.json references=FILE; see"]),
-        ("score", "here", ["write candidates=here references=FILE; see"]),
+        (
+            "score",
+            "candidates=mine.json refs.json",
+            ["write references=refs.json; see"],
+        ),
+        (
+            "score",
+            "mine.json candidates=base.json",
+            ["candidates= is given 2 times; several are written candidates=A,B"],
+        ),
         ("bench", "dataset=", ["dataset= is empty; known: "]),
         ("bench", "dataset=demos", ["unknown dataset 'demos'", "did you mean demo"]),
         ("bench", "--cfg=jib", ["--cfg=jib: one of job, hydra, all is expected"]),
@@ -135,7 +159,7 @@ def test_words_become_overrides_and_flags(
             ["'mine.json' is not of the form key=value; see captau bench --help"],
         ),
         *(
-            ("score", f"x.{ending}", [f"write candidates=x.{ending} references=FILE; see"])
+            ("probe", f"x.{ending}", [f"write candidates=x.{ending} references=FILE; see"])
             for ending in ("jsonl", "csv", "tsv", "gz", "parquet")
         ),
         ("score", "x.txt", ["'x.txt' is not of the form key=value; see captau score --help"]),

@@ -657,3 +657,27 @@ def test_faults_are_one_line_and_status_2(fault: str, captau: Any, tmp_path: Pat
     (line,) = err.strip().splitlines()
     assert said in line
     assert not (tmp_path / "results").exists()
+
+
+def test_files_need_no_names_and_a_pipe_is_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The signature is that which `run.json` has, where the run's own notes stay."""
+    monkeypatch.chdir(tmp_path)
+    captions = json.dumps({"1": "a dog runs", "2": "a man plays guitar"})
+    Path("mine.json").write_text(captions)
+    references = {"1": ["a dog runs on grass"], "2": ["two men play guitar"]}
+    Path("refs.json").write_text(json.dumps(references))
+
+    options = ["metrics=bleu_1", "notes=short"]
+    assert run_captau("score", "mine.json", "refs.json", *options, "output_dir=out") == 0
+    printed = capsys.readouterr().out
+    record = json.loads(Path("out/run.json").read_text(encoding="utf-8"))
+    assert record["signatures"]["bleu_1"] in printed.replace("\\|", "|")
+    assert record["notes"][0].startswith("2 captions")
+    assert "2 captions" not in printed
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(captions.encode())))
+    assert run_captau("score", "-", "refs.json", *options, "stdout=corpus.json") == 0
+    piped = json.loads(capsys.readouterr().out)
+    assert piped == json.loads(Path("out/corpus.json").read_text(encoding="utf-8"))
