@@ -166,10 +166,10 @@ class CaptionRange:
         if self.systems:
             sentences.append(self.systems)
         if self.n_copies:
-            verb = "repeats" if self.n_copies == 1 else "repeat"
-            sentences.append(
-                f"{self.n_copies:,} of {self.n_captions:,} {verb} one of their references"
+            words = (
+                "is one of its references" if self.n_copies == 1 else "are one of their references"
             )
+            sentences.append(f"{self.n_copies:,} of {self.n_captions:,} {words}")
 
         return "; ".join(sentences)
 
@@ -233,7 +233,9 @@ def find_mismatch(evidence: CaptionRange, captions: CaptionRange, *, with_refere
             )
 
     if not _lies_within(captions.caption_words, evidence.caption_words):
-        return f"have {captions.caption_words.median:g} words, the judged ones {evidence.caption_words}"
+        median = captions.caption_words.median
+        noun = "word" if median == 1 else "words"
+        return f"have {median:g} {noun}, the judged ones {evidence.caption_words}"
 
     if not with_references or captions.references is None or evidence.references is None:
         return ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...datasets.schema import CaptionSet
-from ..runs.tables import TableNote, format_coefficient, format_number
+from ..runs.tables import TableNote, coefficient_cell, format_coefficient, format_number
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import find_coefficient
@@ -370,22 +370,31 @@ def _own_verdict(
         f"{standing.label} is {ordinal(standings.index(standing) + 1)} of {number_word(len(standings))}"
     ]
     if standing is best:
-        ahead = format_coefficient(standing.value - second.value, coefficient)
+        ahead = _printed_difference(standing.value, second.value, coefficient)
         parts.append(f"{ahead} above {second.label}")
         return f"{', '.join(parts)}{lead_words(standings, tests)}."
     others = [other for other in standings if other is not standing]
     level = [s.label for s in others if tests.find(standing.key, s.key) is Finding.LEVEL]
-    if level:
-        parts.append(f"level with {list_words(level)}")
     finding = tests.find(best.key, standing.key)
-    above = "the best" if finding is Finding.LEVEL else best.label
-    parts.append(f"{format_coefficient(best.value - standing.value, coefficient)} below {above}")
+    below = f"{_printed_difference(best.value, standing.value, coefficient)} below {best.label}"
+    if level == [best.label]:
+        parts.append(f"{below}, and level with it")
+    else:
+        parts += [f"level with {list_words(level)}", below] if level else [below]
     sentence = ", ".join(parts)
     if finding is Finding.UNTESTED:
         return f"{sentence}; this difference was not tested."
     if finding is Finding.TOO_FEW:
         return f"{sentence}; {tests.too_few} to tell whether this difference is more than chance."
     return f"{sentence}."
+
+
+def _printed_difference(high: float, low: float, coefficient: str) -> str:
+    """Return the difference of two values as a reader of the table finds it, of the rounded ones."""
+    difference = (
+        coefficient_cell(high, coefficient).printed - coefficient_cell(low, coefficient).printed
+    )
+    return format_number(difference, 1, find_coefficient(coefficient).decimals)
 
 
 def lead_words(standings: Sequence[Standing], tests: PairTests) -> str:

@@ -414,8 +414,11 @@ def measure_texts(
         encode: features of pieces.
     """
     n_long = len(long_positions)
+    is_one = n_long == 1
+    longer = "1 text is" if is_one else f"{n_long:,} texts are"
+    done = "was" if is_one else "were"
     if policy == "truncate":
-        remark = f"{n_long:,} texts are longer than the model's context and were cut short"
+        remark = f"{longer} longer than the model's context and {done} cut short"
         return TextDirections(features, {}, remark if n_long else "")
 
     split_texts = [split_text(texts[position], fits) for position in long_positions]
@@ -428,7 +431,7 @@ def measure_texts(
         blocks = [mean / np.linalg.norm(mean) for mean in means]
 
     remark = (
-        f"{n_long:,} texts are longer than the model's context and were split into "
+        f"{longer} longer than the model's context and {done} split into "
         f"{len(directions):,} pieces (long={policy})"
     )
     blocks_by_position = dict(zip(long_positions, blocks, strict=True))

@@ -42,7 +42,11 @@ _RETRY = {"retry-after": "5"}
 #: The status, the message and the headers of each error; `{}` is the error's own text.
 _ERRORS: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     InvalidTokenError: (401, "a token is needed: Authorization: Bearer TOKEN", _BEARER),
-    NotFoundError: (404, "there is no such thing, or it is somebody else's", {}),
+    NotFoundError: (
+        404,
+        "the site shows you nothing of this name; check the challenge, or the id of the submission",
+        {},
+    ),
     RefusedError: (409, "{}", {}),
     RequestValidationError: (422, "the request has an invalid or missing parameter", {}),
     TooManyRequestsError: (429, "too many at once; wait a few seconds", _RETRY),

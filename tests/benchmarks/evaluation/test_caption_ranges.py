@@ -59,7 +59,7 @@ def test_a_range_is_measured_by_words() -> None:
     assert (
         str(measured)
         == "captions of 1 to 3 words, 1 to 2 references of 2 to 4 words, latin script; "
-        "1 of 3 repeats one of their references"
+        "1 of 3 is one of its references"
     )
     assert measured.with_policy("mean_over_single", None).references == Spread(1, 1, 1)
     assert measured.with_policy("first_k", 1).references == Spread(1, 1, 1)
@@ -68,7 +68,7 @@ def test_a_range_is_measured_by_words() -> None:
 
 def test_a_range_says_how_many_captions_are_copies_unless_they_are_scored_without() -> None:
     measured = measure_range(items_of([("A dog!", ("a dog", "a cat")), ("dogs", ("a dog",))]))
-    assert str(measured).endswith("latin script; 1 of 2 repeats one of their references")
+    assert str(measured).endswith("latin script; 1 of 2 is one of its references")
     assert measured.with_policy("all", None) == measured
     for policy in ("drop", "leave_out"):
         assert measured.with_policy("all", None, policy).n_copies == 0
@@ -283,12 +283,12 @@ def test_the_first_way_in_which_captions_lie_outside_is_said(
         ),
         (
             {"references": Spread(0, 1, 1), "n_copies": 1},
-            "captions of 8 to 12 words, 0 to 1 reference of 6 to 10 words, latin script; 1 of 100 repeats one of their "
+            "captions of 8 to 12 words, 0 to 1 reference of 6 to 10 words, latin script; 1 of 100 is one of its "
             "references",
         ),
         (
             {"reference_words": None, "caption_words": None, "n_copies": 2000, "n_captions": 3000},
-            "captions of unknown length, latin script; 2,000 of 3,000 repeat one of their references",
+            "captions of unknown length, latin script; 2,000 of 3,000 are one of their references",
         ),
         ({"references": None}, "captions of 8 to 12 words, latin script"),
     ],

@@ -95,7 +95,7 @@ def test_texts_that_reach_the_limit_are_counted(weights):
     metric("bertscore").score(rows)
     metric("sentence_cosine").score(rows)
     assert "1 texts reach the model's 128 tokens, where they end" in rows.remarks["bertscore"]
-    cut = "1 texts are longer than the model's context and were cut short"
+    cut = "1 text is longer than the model's context and was cut short"
     assert cut in rows.remarks["sentence_cosine"]
 
 

@@ -70,12 +70,12 @@ def test_the_family_by_hand(spec, expected, last, monkeypatch):
     rows = Rows.from_items(ROWS)
     chosen = metric(spec)
     assert chosen.compute(rows) == pytest.approx(expected)
-    cut = "1 texts are longer than the model's context and were cut short"
+    cut = "1 text is longer than the model's context and was cut short"
     assert rows.remarks == {chosen.spec: [cut]}
     split = metric(f"{spec}(long=split_max)")
     monkeypatch.setattr(FakeClip, "note", "random")
     assert split.compute(rows) == pytest.approx([*expected[:4], last])
     assert rows.remarks[split.spec] == [
         "random",
-        "1 texts are longer than the model's context and were split into 2 pieces (long=split_max)",
+        "1 text is longer than the model's context and was split into 2 pieces (long=split_max)",
     ]

@@ -53,13 +53,13 @@ LONG = "dog dog dog. cat cat. car car not not not"
 def test_long_texts_are_cut_or_split_into_pieces(word_model):
     """Of the window's six tokens two are special: pieces are "dog dog dog. cat", and so on."""
     rows = [("cat", ["dog dog dog cat cat cat cat"]), ("dog", ["dog"])]
-    cut = "1 texts are longer than the model's context and were cut short"
+    cut = "1 text is longer than the model's context and was cut short"
     found, remarks = score(word_model, rows)
     assert found == pytest.approx([1 / math.sqrt(5), 1], abs=1e-6)  # three dogs (6) and a cat (3)
     assert remarks == [cut]
     # The pieces are (6, 3) / √45 and (0, 1); their mean direction, and the closest.
     x, y = 2 / math.sqrt(5), 1 / math.sqrt(5) + 1
-    split = "1 texts are longer than the model's context and were split into 2 pieces (long={})"
+    split = "1 text is longer than the model's context and was split into 2 pieces (long={})"
     found, remarks = score(word_model, rows, long="split_mean")
     assert found == pytest.approx([y / math.hypot(x, y), 1], abs=1e-6)
     assert remarks == [split.format("split_mean")]

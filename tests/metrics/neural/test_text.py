@@ -114,7 +114,7 @@ class TestSentenceCosine:
         split = metric("sentence_cosine(long=split_mean)")
         split.score(rows)
         assert rows.remarks[split.spec] == [
-            f"1 texts are longer than the model's context and were split into "
+            f"1 text is longer than the model's context and was split into "
             f"{len(self._split(encode))} pieces (long=split_mean)"
         ]
 
@@ -192,12 +192,12 @@ def test_policies_for_long_texts_by_hand():
 
     cut = measure("truncate")
     assert (cut.pieces, cut.features) == ({}, features)
-    assert cut.remark == "1 texts are longer than the model's context and were cut short"
+    assert cut.remark == "1 text is longer than the model's context and was cut short"
     assert measure("truncate", ()).remark == ""
     split = measure("split_max")
     assert encoded == [["a b", "c"]]
     assert split.pieces[1].tolist() == [[1, 0], [0, 1]]
-    remark = "1 texts are longer than the model's context and were split into 2 pieces (long={})"
+    remark = "1 text is longer than the model's context and was split into 2 pieces (long={})"
     assert split.remark == remark.format("split_max")
     mean = measure("split_mean")
     assert mean.pieces[1].tolist() == [[pytest.approx(math.sqrt(0.5))] * 2]

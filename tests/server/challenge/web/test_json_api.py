@@ -178,7 +178,12 @@ def test_submissions_without_a_valid_token_are_refused(site, headers, status):
 @pytest.mark.parametrize(
     ("error", "status", "message", "retry_after"),
     [
-        (NotFoundError(), 404, "there is no such thing, or it is somebody else's", None),
+        (
+            NotFoundError(),
+            404,
+            "the site shows you nothing of this name; check the challenge, or the id of the submission",
+            None,
+        ),
         (RefusedError("not today"), 409, "not today", None),
         (TooManyRequestsError(), 429, "too many at once; wait a few seconds", "5"),
         (BusyError("locked"), 503, "the database is busy; wait a few seconds", "5"),
@@ -220,7 +225,7 @@ def test_the_client_reports_errors(site, tmp_path):
     with says("a.json: No such file"):
         ChallengeClient(site.url, site.member).submit(path, "small_captions")
     path.write_text("[]")
-    with says("there is no such thing"):
+    with says("the site shows you nothing of this name"):
         ChallengeClient(site.url, site.member).submit(path, "other")
     with says("a token is needed"):
         ChallengeClient(site.url, "nobody").submit(path, "small_captions")

@@ -152,7 +152,10 @@ def test_scores_of_single_captions_are_shown_only_if_the_challenge_says_so(serve
     ann_bearer, bob_bearer = (
         {"authorization": f"Bearer {visitor.create_token()}"} for visitor in (ann, bob)
     )
-    missing = (404, b'{"error":"there is no such thing, or it is somebody else\'s"}')
+    missing = (
+        404,
+        b'{"error":"the site shows you nothing of this name; check the challenge, or the id of the submission"}',
+    )
     for name, is_shown in (("without", False), ("with", True)):
         key = submission_key(ann.upload(name, "r.json", valid_captions()))
         path = f"/submissions/{key}/items.csv"
