@@ -60,13 +60,14 @@ $(VENV)/.dev: pyproject.toml
 	@touch $@ $(VENV)/.docs $(VENV)/.test $(VENV)/.runtime
 
 define install
+	@echo 'Installing $(1) and the packages that it needs into $(VENV); this takes a minute or two.'
 	@if command -v uv >/dev/null 2>&1; then \
 	  test -d $(VENV) || uv venv --quiet --seed --python '>=3.11' $(VENV); \
-	  uv pip install --quiet --python $(BIN)/python -e '$(1)'; \
+	  uv pip install --python $(BIN)/python -e '$(1)'; \
 	else \
 	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "captau needs Python 3.11 or newer: make PYTHON=python3.11")'; \
 	  test -d $(VENV) || $(PYTHON) -m venv $(VENV); \
-	  $(BIN)/pip install --quiet --disable-pip-version-check -e '$(1)'; \
+	  $(BIN)/pip install --disable-pip-version-check -e '$(1)'; \
 	fi
 	@$(BIN)/python scripts/link_packages.py
 endef
