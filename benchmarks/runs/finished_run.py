@@ -27,8 +27,10 @@ from .results import (
     FORMAT,
     OVERVIEW_COLUMNS,
     RANK_COLUMNS,
+    RECORD_DIGEST,
     SCORE_COLUMNS,
     SIGNIFICANCE_COLUMNS,
+    digest_of_record,
 )
 
 logger = logging.getLogger(__name__)
@@ -273,11 +275,15 @@ class FinishedRun:
         return name in self.files and (self.folder / name).is_file()
 
     def check_numbers(self) -> None:
-        """Check that the files with the run's numbers are as the run wrote them.
+        """Check that run.json and the files with the run's numbers are as the run wrote them.
 
         Raises:
             InputError: where one was cut short or edited.
         """
+        written = self.run.get(RECORD_DIGEST)
+        if written is not None and written != digest_of_record(self.run):
+            raise InputError(f"{self.folder / RUN_FILE} was edited after the run; {self._remedy}")
+
         for name in self.files:
             if name.endswith(_NUMBERS):
                 self._check_digest(name)

@@ -8,7 +8,8 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Generator
+import shutil
+from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -126,7 +127,11 @@ def _sweep(folder: Path, name: str = ".+") -> None:
     """Remove temporary files of killed runs whose name matches."""
     for path in folder.glob(".*.tmp"):
         match = re.fullmatch(rf"\.{name}\.(\d+)\.tmp", path.name)
-        if match and not is_process_alive(int(match.group(1))):
+        if match is None or is_process_alive(int(match.group(1))):
+            continue
+        if path.is_dir():
+            _keep_beside(folder, path)
+        else:
             path.unlink(missing_ok=True)
 
 
@@ -270,11 +275,12 @@ class OutputFolder:
     def write(self, files: dict[str, bytes]) -> None:
         """Write files: first all under temporary names, then each renamed in the given order.
 
-        An earlier run's files go first, its run.json before all: that one never stands beside files
-        of another run.
+        An earlier run's files are moved aside first, its run.json before all: that one never stands beside files of
+        another run. They come back where writing fails. A run of another command, or with other options, is kept in
+        a folder beside this one.
 
         Raises:
-            InputError: where there is no room or no right to write; nothing is left then.
+            InputError: where there is no room or no right to write; the folder is as it was then.
         """
         temporaries = {name: self.path / f".{name}.{os.getpid()}.tmp" for name in files}
         _sweep(self.path)
@@ -283,16 +289,14 @@ class OutputFolder:
             for name, content in files.items():
                 write([content], temporaries[name])
 
-            # Found out before an earlier run's files go.
+            # Found out before an earlier run's files are moved.
             for name in files:
                 if (self.path / name).is_dir():
                     raise IsADirectoryError(errno.EISDIR, f"{name} is a folder")
 
-            for name in self._earlier_files():
-                (self.path / name).unlink(missing_ok=True)
-
-            for name in files:
-                temporaries[name].replace(self.path / name)
+            with self._earlier_run_aside(temporaries, files.get(RUN_FILE)):
+                for name in files:
+                    temporaries[name].replace(self.path / name)
         except BaseException as error:
             for temporary in temporaries.values():
                 temporary.unlink(missing_ok=True)
@@ -303,6 +307,43 @@ class OutputFolder:
             ) from error
 
         self._is_written = True
+
+    @contextlib.contextmanager
+    def _earlier_run_aside(
+        self, temporaries: Mapping[str, Path], new_record: bytes | None
+    ) -> Generator[None]:
+        """Move the files of an earlier run aside while the block lasts, and back where it fails.
+
+        A process that is killed meanwhile leaves them in a hidden folder, which the next run here keeps.
+
+        Args:
+            temporaries: the files that the block renames, by the names that they get.
+            new_record: the new run's run.json, if it has one.
+        """
+        names = [name for name in self._earlier_files() if (self.path / name).is_file()]
+        if not names:
+            yield
+            return
+
+        is_repeated = _is_same_run((self.path / RUN_FILE).read_bytes(), new_record)
+        aside = self.path / f".earlier.{os.getpid()}.tmp"
+        try:
+            _move_files(names, self.path, aside)
+            yield
+        except BaseException:
+            for name, temporary in temporaries.items():
+                if not temporary.exists():  # it has its name already
+                    (self.path / name).unlink(missing_ok=True)
+            moved = [name for name in names if (aside / name).exists()]
+            # Its run.json comes back last, as it went first.
+            _move_files(reversed(moved), aside, self.path)
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+
+        if is_repeated:
+            shutil.rmtree(aside, ignore_errors=True)
+        else:
+            _keep_beside(self.path, aside)
 
     def _earlier_files(self) -> list[str]:
         """Return the files of an earlier run in this folder, and the page and figures that were made of it."""
@@ -319,6 +360,38 @@ class OutputFolder:
                 figures.append(f"{PLOTS_FOLDER}/{path.name}")
 
         return names + figures
+
+
+def _is_same_run(earlier: bytes, new: bytes | None) -> bool:
+    """Tell whether two run.json are of one command with the same options."""
+    if new is None:
+        return False
+    first, second = json.loads(earlier), json.loads(new)
+    return all(first.get(key) == second.get(key) for key in ("command", "config"))
+
+
+def _move_files(names: Iterable[str], source: Path, target: Path) -> None:
+    """Move files from one folder to another, in order."""
+    for name in names:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).replace(target / name)
+
+
+def _keep_beside(folder: Path, earlier: Path) -> None:
+    """Keep the files of an earlier run of a folder in a new one beside it."""
+    if folder.name in ("", ".."):  # such as `.`, which has no name of its own
+        folder = folder.resolve()
+    kept = folder.with_name(f"{folder.name}-earlier")
+    number = 1
+    while kept.exists():
+        number += 1
+        kept = folder.with_name(f"{folder.name}-earlier-{number}")
+
+    try:
+        earlier.rename(kept)
+    except OSError:  # no right to write beside the folder
+        kept = earlier
+    logger.warning("the earlier run in %s is kept in %s", folder, kept)
 
 
 def files_of_record(content: bytes) -> list[str]:

@@ -112,6 +112,9 @@ AGREEMENT_COLUMNS = ("dataset", "measure", "value", "std", "n_items", "note")
 #: The form of a run's files, in its run.json; a new number where an older reader would go wrong.
 FORMAT = 1
 
+#: The field of a run.json that holds the digest of all others.
+RECORD_DIGEST = "digest"
+
 #: Distributions that can move a number; run.json holds their versions.
 DISTRIBUTIONS = (
     "bert-score",
@@ -135,9 +138,17 @@ DISTRIBUTIONS = (
 
 
 def add_run_file(files: Mapping[str, bytes], run: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return a run's files and last its run.json, which has their SHA-256, so that readers notice changes."""
+    """Return a run's files and last its run.json, which has the SHA-256 of each and its own, so that readers notice changes."""
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    return {**files, "run.json": to_json({**run, "files": digests})}
+    record = {**run, "files": digests}
+    record[RECORD_DIGEST] = digest_of_record(record)
+    return {**files, "run.json": to_json(record)}
+
+
+def digest_of_record(record: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a run.json without the field that holds it."""
+    rest = {key: value for key, value in record.items() if key != RECORD_DIGEST}
+    return hashlib.sha256(to_json(rest)).hexdigest()
 
 
 def table_files(tables: Iterable[ResultTable]) -> dict[str, bytes]:

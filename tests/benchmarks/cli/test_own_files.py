@@ -381,6 +381,7 @@ def test_a_java_that_a_run_names_is_started_only_if_it_is_typed_too(captau, tmp_
     words = ("dataset=demo", "metrics=bleu_1", "statistics.interval=none", "output_dir=first")
     assert captau("bench", *words)[0] == 0
     record = json.loads((tmp_path / "first" / "run.json").read_text())
+    record.pop("digest", None)  # a record that is edited below has none
     record["config"]["java"] = {"home": "./evil"}
     (tmp_path / "first" / "run.json").write_text(json.dumps(record))
     status, _, err = captau("bench", "run=first", "output_dir=again")
@@ -394,6 +395,7 @@ def test_datasets_of_another_type_in_a_run_are_one_line(captau, tmp_path):
     words = ("dataset=demo", "metrics=bleu_1", "statistics.interval=none", "output_dir=first")
     assert captau("bench", *words)[0] == 0
     record = json.loads((tmp_path / "first" / "run.json").read_text())
+    record.pop("digest", None)  # a record that is edited below has none
     record["config"]["datasets"] = 7
     (tmp_path / "first" / "run.json").write_text(json.dumps(record))
     status, _, err = captau("bench", "run=first", "output_dir=again")

@@ -387,7 +387,7 @@ NARROW = (
 )
 
 #: What a run's record says of its machine, clock, packages and options, which have their own tests.
-CHANGING = ("config", "platform", "seconds", "started", "versions")
+CHANGING = ("config", "digest", "platform", "seconds", "started", "versions")
 
 
 def draw_tables(tables: list) -> None:

@@ -166,5 +166,6 @@ def rewrite(folder: Path, name: str, frame: pd.DataFrame) -> None:
     content = to_parquet(frame) if name.endswith("parquet") else to_csv(frame)
     (folder / name).write_bytes(content)
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    record.pop("digest", None)  # a record that is edited below has none
     record["files"][name] = hashlib.sha256(content).hexdigest()
     (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")

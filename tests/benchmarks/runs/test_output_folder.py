@@ -228,6 +228,8 @@ def test_an_earlier_runs_files_go(here: Path) -> None:
     (here / "out" / "plots" / "forest.svg").touch()
     OutputFolder("out", "bench").write({"run.json": record("bench")})
     assert set(there(here / "out")) == {"run.json", "mine.csv", "plots"}
+    # What went was kept with its run.
+    assert {"run.json", "report.html", "plots/forest.svg"} < set(there(here / "out-earlier-4"))
     (here / "own").mkdir()
     (here / "own" / "scores.csv").write_bytes(b"mine")
     OutputFolder("own", "bench").write({"table.md": b""})
@@ -255,21 +257,68 @@ def test_an_edited_record_removes_nothing_elsewhere(here: Path, name: object) ->
     assert set(there(here)) > {"mine.csv", "out/sub/mine.csv", "out/table.md"}
 
 
-def test_a_kill_leaves_no_record_of_another_run(
-    here: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("at", range(1, 8))
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
+def test_a_rename_that_fails_leaves_the_earlier_run(
+    at: int, error: BaseException, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    OutputFolder("out", "bench").write({"table.md": b"old", "run.json": record("bench")})
+    """Three renames move the earlier run aside, three give new files their names, one of which no run had."""
+    old = {"a.csv": b"old", "b.md": b"old", "run.json": record("bench", "a.csv", "b.md")}
+    OutputFolder("out", "bench").write(old)
+    (here / "out" / "mine.csv").write_bytes(b"mine")
+    before = there(here)
+    new = {"a.csv": b"new", "c.md": b"new", "run.json": record("score", "a.csv", "c.md")}
+    real, n_renames = Path.replace, 0
 
-    def killed(*_: object) -> Path:
-        raise KeyboardInterrupt
+    def replace(path: Path, target: Path) -> Path:
+        nonlocal n_renames
+        n_renames += 1
+        if n_renames == at:
+            raise error
+        return real(path, target)
 
-    monkeypatch.setattr(Path, "replace", killed)
-    with pytest.raises(KeyboardInterrupt):
-        OutputFolder("out", "bench").write({"table.md": b"new", "run.json": record("bench")})
-    assert not (here / "out" / "run.json").exists()
+    monkeypatch.setattr(Path, "replace", replace)
+    if at > 6:
+        OutputFolder("out", "score").write(new)
+        assert there(here / "out") == {**new, "mine.csv": b"mine"}
+        return
+    with pytest.raises((InputError, KeyboardInterrupt)):
+        OutputFolder("out", "score").write(new)
+    assert there(here) == before
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_an_earlier_run_with_other_options_is_kept_beside_the_new_one(
+    here: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def run(dataset: str) -> dict[str, bytes]:
+        config = {"command": "bench", "config": {"dataset": dataset}, "files": {"table.md": ""}}
+        return {"table.md": dataset.encode(), "run.json": json.dumps(config).encode()}
+
+    OutputFolder("out", "bench").write(run("thumb"))
+    OutputFolder("out", "bench").write(run("thumb"))  # the same again
+    assert [path.name for path in here.iterdir()] == ["out"]
+    assert caplog.text == ""
+
+    OutputFolder("out", "bench").write(run("nebula"))
+    assert there(here / "out") == run("nebula")
+    assert there(here / "out-earlier") == run("thumb")
+    assert "the earlier run in out is kept in out-earlier" in caplog.text
+
+    OutputFolder("out", "bench").write(run("demo"))
+    assert there(here / "out-earlier-2") == run("nebula")
+
+
+def test_a_run_that_a_kill_left_aside_is_kept(here: Path) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    aside = here / "out" / f".earlier.{dead.pid}.tmp"
+    aside.mkdir(parents=True)
+    (aside / "run.json").write_bytes(record("bench"))
+    OutputFolder("out", "bench").write({"run.json": record("bench")})
+    assert there(here / "out-earlier") == {"run.json": record("bench")}
+    assert list(there(here / "out")) == ["run.json"]
+
+
 def test_a_named_pipe_is_written_to_and_stays_one(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
