@@ -511,6 +511,7 @@ def score(
     split: str | None = None,
     normalise: str = "none",
     trust: str | Path | None = "published",
+    notes: str = "full",
     keep_metric: str | None = None,
     keep_above: float | None = None,
     columns: Mapping[str, Any] | None = None,
@@ -546,6 +547,8 @@ def score(
         trust: the source of each metric's agreement with people; published means the papers, DIR a
             finished run of captau bench. It is shown where captions like yours were judged; null shows
             none.
+        notes: full explains the scores; short prints the metrics' signatures in one line, as papers
+            quote them, and the rest is in run.json.
         keep_metric: writes kept.json: the captions that this metric gives keep.above or more (captau
             thresholds shows what a threshold keeps).
         keep_above: the lowest score that is kept.
