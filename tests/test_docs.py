@@ -405,6 +405,10 @@ class Scratch:
         """Make the files that a command reads and that no command or code before it has made."""
         if words[0] == "estimate":
             self.prepare_estimate(dict(word.partition("=")[::2] for word in words[1:]))
+        files = [word for word in words[1:] if "=" not in word] if words[0] == "score" else []
+        if files:
+            *candidates, references = files
+            words = [*words, f"candidates={','.join(candidates)}", f"references={references}"]
         for word in words:
             key, _, value = word.partition("=")
             names = re.findall(r"[^\[\],]+", value)
