@@ -558,9 +558,9 @@ def test_every_download_is_pinned_or_checked(source: SourceFile) -> None:
 
 
 def test_one_path_is_one_file() -> None:
-    """Two cards that read a file agree where it comes from, though one may need it and the other not."""
+    """Two cards that read a file agree where it comes from, though one may need it, or take others for it, and the other not."""
     for name in registry.names():
         for source in registry.card(name).sources:
             other = SOURCES[source.path]
-            use = {"alternative": False, "optional": False, "adds": ""}
+            use = {"alternative": False, "optional": False, "adds": "", "also": ()}
             assert replace(source, **use) == replace(other, **use)

@@ -292,6 +292,7 @@ def test_a_session_begins_with_nothing():
     assert "torch" not in vars(training)  # importing it imports no PyTorch
     session = TrainingSession(3)
     assert vars(session) == {
+        "captions": {},
         "seed": 3,
         "folder": None,
         "device": "cpu",

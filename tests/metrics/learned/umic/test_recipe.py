@@ -297,7 +297,7 @@ def test_the_papers_options_are_the_defaults():
         "vocabulary": None,
         "head": "rank",
         "negatives": ("substitution", "random", "repetition", "permutation"),
-        "substitution": "keywords",
+        "substitution": "paper",
         "similar": None,
         "margin": 0.2,
         "learning_rate": 2e-6,
