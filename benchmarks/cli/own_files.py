@@ -246,7 +246,7 @@ class PaperColumn(YamlModel):
         return self
 
 
-class PaperTable(YamlModel):
+class PaperTableModel(YamlModel):
     """A table of metrics' correlations in a file in `paper/`; captau's own papers have other kinds besides."""
 
     table: Text
@@ -272,7 +272,7 @@ class OwnPaper(YamlModel):
 
     title: Text
     citation: Text
-    tables: Annotated[list[PaperTable], AfterValidator(_check_filled)]
+    tables: Annotated[list[PaperTableModel], AfterValidator(_check_filled)]
 
 
 class OwnExperiment(RootModel[dict[str, Any]]):

@@ -29,8 +29,8 @@ from ..evaluation.systems.estimated_ratings import (
     gain_rows,
 )
 from ..evaluation.systems.few_ratings import (
-    Choice,
     PlacedRatings,
+    RatedChoice,
     ScoredSystems,
     add_ties,
     check_choice_of_images,
@@ -113,7 +113,7 @@ def run(options: EstimateOptions) -> Results:
     metrics = [metric for metric in options.metrics if metric not in missing]
     systems, undefined = _score(captions, metrics, options)
 
-    choice = Choice.random(len(systems.images))
+    choice = RatedChoice.random(len(systems.images))
     if options.chosen not in (RANDOM, SHUFFLED):
         choice = read_choice(Path(options.chosen).expanduser(), systems.images)
     placed = None if ratings is None else _place(ratings, systems, choice, options)
@@ -221,7 +221,7 @@ def _score(
 
 
 def _place(
-    ratings: RatingFile, systems: ScoredSystems, choice: Choice, options: EstimateOptions
+    ratings: RatingFile, systems: ScoredSystems, choice: RatedChoice, options: EstimateOptions
 ) -> PlacedRatings:
     """Set ratings beside the captions, and check that the rated ones can be believed to be a sample."""
     placed = place_ratings(ratings, systems)
@@ -243,7 +243,7 @@ def _estimate(
     systems: ScoredSystems,
     ratings: RatingFile,
     placed: PlacedRatings,
-    choice: Choice,
+    choice: RatedChoice,
     notes: Sequence[str],
 ) -> _Parts:
     """Return the frames, tables and further files of the estimates."""
@@ -275,7 +275,9 @@ def _estimate(
     return frames, tables, {}
 
 
-def _choice_notes(options: EstimateOptions, placed: PlacedRatings, choice: Choice) -> list[str]:
+def _choice_notes(
+    options: EstimateOptions, placed: PlacedRatings, choice: RatedChoice
+) -> list[str]:
     """Say how the rated images were chosen."""
     if not choice.source:
         return [
@@ -295,7 +297,7 @@ def _plan(
     captions: _Captions,
     systems: ScoredSystems,
     placed: PlacedRatings | None,
-    choice: Choice,
+    choice: RatedChoice,
     notes: Sequence[str],
 ) -> _Parts:
     """Return the frames, tables and the study's files of a plan."""

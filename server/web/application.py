@@ -86,21 +86,31 @@ class RequestGuard:
                 message["headers"] = [*message["headers"], *missing]
             await send(message)
 
+        refusal = self._find_refusal(scope)
+        if refusal is not None:
+            await _send_text(send_with_headers, *refusal)
+            return
+
+        await self._answer_within_limit(scope, receive, send_with_headers)
+
+    def _find_refusal(self, scope: Scope) -> tuple[int, str] | None:
+        """Return the status and the text for a request that is refused whatever its body is; None for others."""
         # The server bounds a head that arrives in pieces, and not one that arrives at once.
         if _head_bytes(scope) > MAX_HEAD_BYTES:
-            text = f"An address and headers of at most {MAX_HEAD_BYTES // 1024} kB are taken.\n"
-            await _send_text(send_with_headers, 431, text)
-            return
-
+            return (
+                431,
+                f"An address and headers of at most {MAX_HEAD_BYTES // 1024} kB are taken.\n",
+            )
         if _is_foreign(scope, self._host):
-            text = "This form was sent from another site. Open it here, and send it again.\n"
-            await _send_text(send_with_headers, 403, text)
-            return
+            return 403, "This form was sent from another site. Open it here, and send it again.\n"
+        return None
 
+    async def _answer_within_limit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application answer, unless the body exceeds the limit."""
         limit = self._body_limit(scope["path"])
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > limit:
-            await _send_too_large(receive, send_with_headers, limit)
+            await _send_too_large(receive, send, limit)
             return
 
         n_received = 0
@@ -125,7 +135,7 @@ class RequestGuard:
             if is_too_large and not has_begun:
                 return
             has_begun = True
-            await send_with_headers(message)
+            await send(message)
 
         if scope["method"] == "HEAD":  # the server leaves out the body
             scope = {**scope, "method": "GET"}
@@ -136,17 +146,17 @@ class RequestGuard:
             # The server cancels what is still at work when the site stops; that is no error for its log.
             if not has_begun:
                 text = "The site is being stopped. Try again in a minute.\n"
-                await _send_text(send_with_headers, 503, text)
+                await _send_text(send, 503, text)
             return
         except Exception:
             if not is_too_large:
                 if not has_begun:
                     text = "Something went wrong here. Go back, try again.\n"
-                    await _send_text(send_with_headers, 500, text)
+                    await _send_text(send, 500, text)
                 raise  # for the server's log
 
         if is_too_large and not has_begun:
-            await _send_too_large(receive, send_with_headers, limit, is_read=is_read)
+            await _send_too_large(receive, send, limit, is_read=is_read)
 
 
 def _head_bytes(scope: Scope) -> int:

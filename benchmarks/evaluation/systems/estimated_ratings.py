@@ -17,8 +17,8 @@ from ...statistics.intervals import correct_p_values
 from ...statistics.prediction_powered import Estimate, PoweredMean, estimate_mean
 from .few_ratings import (
     LEAST_RATED,
-    Choice,
     PlacedRatings,
+    RatedChoice,
     ScoredSystems,
     make_sample,
     pair_samples,
@@ -97,7 +97,7 @@ class Quantity:
 def estimate_systems(
     placed: PlacedRatings,
     systems: ScoredSystems,
-    choice: Choice,
+    choice: RatedChoice,
     choices: EstimateChoices,
     *,
     is_compared: bool,
@@ -155,7 +155,7 @@ def _check_enough(placed: PlacedRatings, names: tuple[str, ...]) -> None:
 def _quantity(
     placed: PlacedRatings,
     systems: ScoredSystems,
-    choice: Choice,
+    choice: RatedChoice,
     choices: EstimateChoices,
     names: tuple[str, ...],
     quantity: str,
@@ -171,7 +171,7 @@ def _quantity(
 def _difference(
     placed: PlacedRatings,
     systems: ScoredSystems,
-    choice: Choice,
+    choice: RatedChoice,
     choices: EstimateChoices,
     a: Quantity,
     b: Quantity,

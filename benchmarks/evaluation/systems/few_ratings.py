@@ -56,7 +56,7 @@ class ScoredSystems:
 
 
 @dataclass(frozen=True)
-class Choice:
+class RatedChoice:
     """How the rated images were chosen.
 
     Attributes:
@@ -72,12 +72,12 @@ class Choice:
     source: str = ""
 
     @classmethod
-    def random(cls, n_images: int) -> Choice:
+    def random(cls, n_images: int) -> RatedChoice:
         """Return the choice in which every image is as likely as another."""
         return cls(np.zeros(n_images, dtype=np.int64))
 
 
-def read_choice(path: Path, images: Sequence[str]) -> Choice:
+def read_choice(path: Path, images: Sequence[str]) -> RatedChoice:
     """Read how images were chosen: `plan.csv`, or a table of one's own with `image_id` and `probability`.
 
     Args:
@@ -126,11 +126,11 @@ def read_choice(path: Path, images: Sequence[str]) -> Choice:
 
     if "stratum" not in table:
         strata = np.zeros(len(images), dtype=np.int64)
-        return Choice(strata, probabilities[order], chosen, str(path))
+        return RatedChoice(strata, probabilities[order], chosen, str(path))
 
     names = [str(cell) for cell in table.column("stratum")]
     _, strata = np.unique([names[i] for i in order], return_inverse=True)
-    return Choice(strata.astype(np.int64), None, chosen, str(path))
+    return RatedChoice(strata.astype(np.int64), None, chosen, str(path))
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def _find_system(system: str, caption: str, place: str, image: int, systems: Sco
     )
 
 
-def add_ties(placed: PlacedRatings, systems: ScoredSystems, choice: Choice) -> PlacedRatings:
+def add_ties(placed: PlacedRatings, systems: ScoredSystems, choice: RatedChoice) -> PlacedRatings:
     """Add a tie for each chosen image of which two systems have equal captions, that studies do not show."""
     pairs = set(placed.system)
     if choice.chosen is None or len(pairs) != 1:
@@ -249,7 +249,7 @@ def add_ties(placed: PlacedRatings, systems: ScoredSystems, choice: Choice) -> P
 
 
 def check_choice_of_images(
-    placed: PlacedRatings, systems: ScoredSystems, choice: Choice, *, is_shuffled: bool
+    placed: PlacedRatings, systems: ScoredSystems, choice: RatedChoice, *, is_shuffled: bool
 ) -> None:
     """Check that the rated images can be a random choice, or are of the recorded one.
 
@@ -307,7 +307,7 @@ def _least_chance(rated: Ints, systems: ScoredSystems) -> tuple[float, str]:
 def make_sample(
     placed: PlacedRatings,
     systems: ScoredSystems,
-    choice: Choice,
+    choice: RatedChoice,
     names: tuple[str, ...],
     metrics: Sequence[str] | None = None,
 ) -> RatedSample:
@@ -337,7 +337,7 @@ def make_sample(
 
 
 def pair_samples(
-    placed: PlacedRatings, systems: ScoredSystems, choice: Choice, names: tuple[str, str]
+    placed: PlacedRatings, systems: ScoredSystems, choice: RatedChoice, names: tuple[str, str]
 ) -> RatedSample | None:
     """Return the differences of two systems' ratings by image; None unless the same images of both were rated."""
     means: list[dict[int, float]] = []

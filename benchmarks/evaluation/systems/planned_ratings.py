@@ -29,8 +29,8 @@ from ...statistics.rating_plan import (
 from ...statistics.weighted_pairs import Floats, Ints
 from .few_ratings import (
     LEAST_RATED,
-    Choice,
     PlacedRatings,
+    RatedChoice,
     ScoredSystems,
     make_sample,
     pair_samples,
@@ -87,7 +87,7 @@ class Pilot:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RatingPlan:
     """Images to have rated.
 
     Attributes:
@@ -102,7 +102,7 @@ class Plan:
 
 
 def read_pilot(
-    placed: PlacedRatings, systems: ScoredSystems, choice: Choice, *, is_difference: bool
+    placed: PlacedRatings, systems: ScoredSystems, choice: RatedChoice, *, is_difference: bool
 ) -> Pilot:
     """Return what a pilot says of the first system, or of the difference of the first two.
 
@@ -149,7 +149,7 @@ def _residuals(sample: RatedSample, rated: Ints) -> Floats:
     return ratings - columns @ slopes
 
 
-def plan_ratings(systems: ScoredSystems, pilot: Pilot | None, wishes: PlanWishes) -> Plan:
+def plan_ratings(systems: ScoredSystems, pilot: Pilot | None, wishes: PlanWishes) -> RatingPlan:
     """Choose the images to have rated.
 
     Raises:
@@ -192,14 +192,14 @@ def plan_ratings(systems: ScoredSystems, pilot: Pilot | None, wishes: PlanWishes
     n_before = int(is_rated.sum())
     if not len(chosen):
         notes.append(f"No more than the {n_before:,} that are rated.")
-        return Plan(make_frame(rows, PLAN_COLUMNS), [], notes)
+        return RatingPlan(make_frame(rows, PLAN_COLUMNS), [], notes)
 
     notes.append(
         f"{len(chosen):,} of {n_images:,} images are chosen at random"
         + (f" within {n_strata} strata" if n_strata > 1 else "")
         + (f", beside {n_before:,} that are rated." if n_before else ".")
     )
-    return Plan(make_frame(rows, PLAN_COLUMNS), chosen.tolist(), notes)
+    return RatingPlan(make_frame(rows, PLAN_COLUMNS), chosen.tolist(), notes)
 
 
 def _check_metrics(systems: ScoredSystems, least: int) -> None:
@@ -269,7 +269,7 @@ def _least_number(error: Callable[[int], float], wishes: PlanWishes, n_images: i
     )
 
 
-def plan_table(plan: Plan, systems: ScoredSystems, notes: Sequence[str]) -> ResultTable:
+def plan_table(plan: RatingPlan, systems: ScoredSystems, notes: Sequence[str]) -> ResultTable:
     """Return the table of the strata: their images, and how many of them are to be rated."""
     rows: list[Row] = []
     for stratum, part in plan.rows.groupby("stratum", sort=True):
@@ -312,7 +312,7 @@ _TITLES = {
 
 
 def make_study(
-    plan: Plan,
+    plan: RatingPlan,
     systems: ScoredSystems,
     references: Sequence[Sequence[str]],
     *,
