@@ -223,7 +223,7 @@ class Checked:
         """The table of differences, where there are any."""
         if not self.differences:
             return []
-        title = f"{self.path}: what differs"
+        title = f"{self.path}: differences from now"
         columns = ("baseline", "now")
 
         return [make_difference_table(title, self.differences, self.metrics, columns)]

@@ -61,7 +61,7 @@ def compare_runs(before_folder: Path, now_folder: Path) -> RunComparison:
     if differences:
         metrics = sorted({*before.run.get("signatures", {}), *now.run.get("signatures", {})})
         columns = (before.folder.name or "before", now.folder.name or "now")
-        title = f"{names}: what differs"
+        title = f"{names}: differences"
         tables.append(make_difference_table(title, differences, metrics, columns))
 
     return RunComparison(tables, summary)
