@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 
+from ...datasets.errors import escape_controls
 from .tables import (
     MISSING,
     AnyCell,
@@ -303,8 +304,11 @@ _LATEX = {
 
 
 def escape_latex(text: str) -> str:
-    """Escape text for LaTeX; Greek letters and signs become formulas, and so do τ_a, τ_b and τ_c."""
-    escaped = "".join(_LATEX.get(char, char) for char in text)
+    """Escape text for LaTeX; Greek letters and signs become formulas, and so do τ_a, τ_b and τ_c.
+
+    Control characters are shown by their code, as LaTeX refuses some, and others turn the direction of the text.
+    """
+    escaped = "".join(_LATEX.get(char, char) for char in escape_controls(text))
     escaped = re.sub(r"\$\\tau\$\\_([abc])\b", r"$\\tau_\1$", escaped)
     # At the start of a row these would be arguments of the line break before it.
     return "{}" + escaped if escaped.startswith(("[", "*")) else escaped

@@ -323,6 +323,9 @@ def test_escaped_text_literally() -> None:
         r"$\tau$ $\kappa$ $\rho$ $\pm$ $\times$ $\to$ $\geq$ [x] `q' 50\%"
     )
     assert escape_latex("[x]*") == "{}[x]*"
+    assert escape_latex("a\x1b[1m\x07\u202eb\nc") == (
+        r"a\textbackslash{}x1b[1m\textbackslash{}x07\textbackslash{}u202eb\textbackslash{}nc"
+    )
 
 
 def test_coefficients_within_a_text_are_set_as_formulas() -> None:
