@@ -84,7 +84,11 @@ def _explain_missing_file(error: MissingConfigException) -> InputError:
 def _explain_missing_default(text: str) -> InputError | None:
     """Return one line for a group of the user's own that is not among the defaults; None for other errors."""
     match = re.search(r"append to your default list use (\+\S+)", text)
-    return InputError(f"the defaults lack this group; write {match[1]}") if match else None
+    if match is None:
+        return None
+
+    group = match[1].removeprefix("+").partition("=")[0]
+    return InputError(f"the defaults lack {group}; write {match[1]}")
 
 
 def _advise(text: str) -> str | None:

@@ -283,10 +283,9 @@ class ScoreOptions(shared.ScoringOptions):
     """Options of `captau score` of files; `variants` are those of its other uses."""
 
     examples: ClassVar[str] = """
-captau score mine.json refs.json    # your captions, then the references
-captau score mine.json theirs.json refs.json    # systems, then the references
+captau score mine.json refs.json
+captau score mine.json theirs.json refs.json
 cat mine.json | captau score - refs.json
-captau score candidates=captions_val2014_mine_results.json references=captions_val2014.json
 captau score candidates=mine.json,base=their/results.json references=refs.json
 captau score candidates=mine.json references=c5.json,c40.json
 captau score candidates=mine.jsonl references=refs.jsonl metrics=bleu_4,cider,meteor

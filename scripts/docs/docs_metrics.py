@@ -12,7 +12,7 @@ from typing import Any
 
 from docs_text import code, docstring, guides, plain, table
 
-from captau.benchmarks.scoring.catalog import METRIC_KINDS, bibliography, read_config
+from captau.benchmarks.scoring.catalog import bibliography, read_config
 from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.metrics import registry as metrics
@@ -74,15 +74,13 @@ def metrics_index() -> str:
         "`captau bench metrics=NAME,…` accepts these names, and parameters in brackets: "
         '`metrics="cider(variant=plain)"`.',
     ]
-    for kind in METRIC_KINDS:
+    for kind, title in TITLES.items():
         rows = [
             (f"[`{name}`]({name}.md)", label_of(name), needs_of(name), summary(name))
             for name in metric_names()
             if kind_of_metric(name) == kind
         ]
-        parts.append(
-            f"## {TITLES[kind]}\n\n{table(('name', 'label', 'needs', 'definition'), rows)}"
-        )
+        parts.append(f"## {title}\n\n{table(('name', 'label', 'needs', 'definition'), rows)}")
     rows = [
         (f"`{name}`", ", ".join(f"[`{m}`]({m}.md)" for m in read_config("suite", name)["metrics"]))
         for name in group("suite")

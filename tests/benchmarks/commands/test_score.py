@@ -619,7 +619,7 @@ FAULTS = {
     "trust": (["trust=publishd"], "trust=publishd is neither 'published' nor"),
     "captions that are no texts": (
         ["candidates=n.json"],
-        "n.json:2: image '1': 'caption' is 3, not str",
+        "n.json:2: image '1': '1' is 3, no caption; take it out",
     ),
     "twice": (
         ["candidates=t.json"],

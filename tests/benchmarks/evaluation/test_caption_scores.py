@@ -268,6 +268,7 @@ def change_record(folder: Path, change: Callable[[dict[str, Any]], object]) -> N
     path = folder / "run.json"
     record = json.loads(path.read_text(encoding="utf-8"))
     change(record)
+    record.pop("digest", None)
     path.write_text(json.dumps(record), encoding="utf-8")
 
 

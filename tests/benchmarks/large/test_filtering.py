@@ -202,21 +202,23 @@ def test_the_threshold_is_the_lowest_that_reaches_a_precision(tmp_path, capsys):
 def test_bad_options_and_changed_shards_are_one_line(rows, tmp_path, capsys):
     path = write(tmp_path / "set.jsonl", rows)
     score(path, tmp_path / "run", ["cider", "rouge_1"])
-    for words, message in (
-        (["keep.above=1", "keep.metric=bleu_1"], "unknown metric of this run 'bleu_1'"),
-        ([], "say which captions are kept"),
-        (["keep.precision=0.9"], "keep.precision= needs keep.thresholds=DIR"),
+    assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=1", metric="bleu_1") == 2
+    assert "unknown metric of this run 'bleu_1'" in capsys.readouterr().err
+    for metric, words, message in (
+        ("cider", [], "say which captions are kept"),
+        ("cider", ["keep.precision=0.9"], "keep.precision= needs keep.thresholds=DIR"),
         (
-            ["keep.precision=0.9", f"keep.thresholds={tmp_path}", "keep.metric=rouge_1"],
+            "rouge_1",
+            ["keep.precision=0.9", f"keep.thresholds={tmp_path}"],
             "no finished run of captau thresholds",
         ),
-        (["keep.precision=2", f"keep.thresholds={tmp_path}"], "keep.precision is 2"),
-        (["keep.above=nan"], "keep.above is nan"),
-        (["keep.above=1", "keep.share=0.5"], "say which captions are kept, in one way"),
-        (["keep.share=0"], "keep.share is 0"),
-        (["keep.share=0.5", "keep.metric=chair_i"], "low scores of chair_i are better"),
+        ("cider", ["keep.precision=2", f"keep.thresholds={tmp_path}"], "keep.precision is 2"),
+        ("cider", ["keep.above=nan"], "keep.above is nan"),
+        ("cider", ["keep.above=1", "keep.share=0.5"], "say which captions are kept, in one way"),
+        ("cider", ["keep.share=0"], "keep.share is 0"),
+        ("chair_i", ["keep.share=0.5"], "low scores of chair_i are better"),
     ):
-        assert filter_run(tmp_path / "run", tmp_path / "out", *words) == 2
+        assert filter_run(tmp_path / "run", tmp_path / "out", *words, metric=metric) == 2
         assert message in capsys.readouterr().err
     assert filter_run(tmp_path / "nowhere", tmp_path / "out", "keep.above=1") == 2
     assert "no manifest.json in it" in capsys.readouterr().err

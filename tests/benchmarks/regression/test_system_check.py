@@ -285,10 +285,12 @@ def test_the_table_and_the_lines_of_three_metrics_in_whole(files, monkeypatch):
     for _, cells in lines_of(table):
         low, change, high = float(cells[3]), float(cells[2]), float(cells[4])
         assert low < change < high < 0
-    assert table.notes == [
+    test, *faults = table.notes
+    assert test == (
         "20 images. from, to: the 95 % interval of the change (paired bootstrap over images, 200 replicates); "
         "p is corrected for 3 metrics (Holm)."
-    ]
+    )
+    assert faults[0].startswith("All 20 captions are one text, 'a red square on white'")
     assert result.summary == (
         "worse.json fell significantly below whole.json by BLEU-1 (-31.9), ROUGE-L (-26.1), "
         "ROUGE-1 (-30) (tested: 3 metrics)"

@@ -103,7 +103,7 @@ def test_several_systems_come_by_name(form: str, tmp_path: Path) -> None:
     ("candidates", "message"),
     [
         (5, "candidates: a path, a dict, a list of dicts or a DataFrame is expected, and not int"),
-        ({"1": None}, r"candidates:1: image '1': 'caption' is None, not str"),
+        ({"1": 5}, r"candidates:1: image '1': '1' is 5, no caption"),
         ([{"image_id": 1}], r"candidates:1: entry 0: 'caption' is missing"),
         ({"1": {"a set"}}, "candidates: a set is in it; image ids and texts are expected"),
         ({}, "candidates: it contains no captions"),

@@ -19,6 +19,7 @@ from captau.benchmarks.runs.results import (
     RunClock,
     add_run_file,
     describe_environment,
+    digest_of_record,
     find_missing_reason,
     missing_note,
     table_files,
@@ -75,7 +76,10 @@ def test_the_run_file_comes_last_with_the_digests_of_the_others() -> None:
     files = add_run_file({"a.csv": b"abc"}, {"command": "x"})
     assert list(files) == ["a.csv", "run.json"]
     digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert json.loads(files["run.json"]) == {"command": "x", "files": {"a.csv": digest}}
+    record = json.loads(files["run.json"])
+    assert record.pop("digest") == digest_of_record(record)
+    assert record == {"command": "x", "files": {"a.csv": digest}}
+    assert digest_of_record(record) != digest_of_record({**record, "command": "y"})
 
 
 def test_a_clock_and_the_environment_describe_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -549,9 +549,9 @@ def test_values_of_pairs_are_those_of_the_metrics(run):
 )
 def test_what_compare_is_given_wrong(options, parts, capsys, tmp_path):
 
-    ended = run_captau(
-        "compare", "metrics=[rouge_1,rouge_l]", f"output_dir={tmp_path / 'out'}", *options
-    )
+    if not options[0].startswith("metrics="):
+        options = ["metrics=[rouge_1,rouge_l]", *options]
+    ended = run_captau("compare", f"output_dir={tmp_path / 'out'}", *options)
     assert ended == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
