@@ -98,11 +98,13 @@ class _Match:
 
     Attributes:
         words: as of the rule.
+        rank: the rule's place, the nearest to the ids as they stand first.
         renamed: the references' id of each of the captions' ids that match.
         is_whole: whether all ids of one side match, and no two of a side become one.
     """
 
     words: str
+    rank: int
     renamed: dict[str, str]
     is_whole: bool
 
@@ -143,6 +145,7 @@ def match_image_ids(
         matches = list(_find_matches(list(ids), known, other_names))
         whole = next((match for match in matches if match.is_whole), None)
         if whole is not None:
+            _check_rivals(whole, matches, _name(candidates))
             matched[system] = _rename(candidates, whole.renamed)
             first, new = next((a, b) for a, b in whole.renamed.items() if a != b)
             notes.append(
@@ -161,17 +164,40 @@ def match_image_ids(
 def _find_matches(
     ids: Sequence[str], known: set[str], other_names: Mapping[str, Mapping[str, str]]
 ) -> Iterable[_Match]:
-    """Yield what each rule matches: of the references' ids, and of the other names that their file has."""
+    """Yield what each rule matches, of the other names that the references' file has and of its ids.
+
+    Names come first: '1.jpg' is the image whose file_name it is, and not the image 1.
+    """
     own = {image_id: image_id for image_id in known}
     has_numbers = all(map(str.isdecimal, ids)) or all(map(str.isdecimal, known))
-    rules = [rule for rule in RULES if has_numbers or not rule.needs_numbers]
-    for rule in rules:
-        yield _match(ids, own, rule.reduce, rule.words, len(known))
+    rules = [IdRule("", str)]
+    rules += [rule for rule in RULES if has_numbers or not rule.needs_numbers]
 
-    for key, named in other_names.items():
-        for rule in (IdRule("", str), *rules):
+    for rank, rule in enumerate(rules):
+        for key, named in other_names.items():
             without = f" ({rule.words.removeprefix('their ids ')})" if rule.words else ""
-            yield _match(ids, named, rule.reduce, f"the references' '{key}'{without}", len(known))
+            words = f"the references' '{key}'{without}"
+            yield _match(ids, named, rule.reduce, words, rank=rank, n_known=len(known))
+        if rule.words:  # ids that are equal as they stand were found before
+            yield _match(ids, own, rule.reduce, rule.words, rank=rank, n_known=len(known))
+
+
+def _check_rivals(whole: _Match, matches: Iterable[_Match], name: str) -> None:
+    """Check that one rule does not match images in two ways, by names and by ids.
+
+    Raises:
+        InputError: where it does.
+    """
+    for rival in matches:
+        if rival.rank != whole.rank or not rival.is_whole or rival.renamed == whole.renamed:
+            continue
+        image_id, first = next(
+            (a, b) for a, b in whole.renamed.items() if rival.renamed.get(a, b) != b
+        )
+        raise InputError(
+            f"{name}: its images match those of the references in two ways, by {whole.words} and by {rival.words}: "
+            f"'{image_id}' is '{first}' or '{rival.renamed[image_id]}'; write the references' ids"
+        )
 
 
 def _match(
@@ -179,6 +205,8 @@ def _match(
     named: Mapping[str, str],
     reduce: Callable[[str], str],
     words: str,
+    *,
+    rank: int,
     n_known: int,
 ) -> _Match:
     by_form: dict[str, str] = {}
@@ -197,7 +225,7 @@ def _match(
     targets = set(renamed.values())
     collides = len(targets) < len(renamed) or bool(ambiguous)
     covers_a_side = len(renamed) == len(ids) or len(targets) == n_known
-    return _Match(words, renamed, is_whole=bool(renamed) and covers_a_side and not collides)
+    return _Match(words, rank, renamed, is_whole=bool(renamed) and covers_a_side and not collides)
 
 
 def _rename(candidates: CandidateFile, renamed: Mapping[str, str]) -> CandidateFile:

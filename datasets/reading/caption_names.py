@@ -39,7 +39,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 }
 _VLMEVALKIT = {"image_id": "index", "caption": "prediction", "references": "answer"}
 #: Columns of one reference each: Clotho's `caption_1` to `caption_5`, and the like.
-_NUMBERED = re.compile(r"(?:caption|reference|ref|comment|sentence)s?[_ ]?\d+")
+_NUMBERED = re.compile(r"((?:caption|reference|ref|comment|sentence)s?)([_ .]?)(\d+)")
 
 
 class NameFinder:
@@ -78,8 +78,17 @@ class NameFinder:
         if "*" in pattern:
             return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
 
-        numbered = [name for name in names if _NUMBERED.fullmatch(name)]
-        return numbered if len(numbered) > 1 else []
+        matches = [match for name in names if (match := _NUMBERED.fullmatch(name))]
+        numbered = {match[0] for match in matches}
+        # The plain name is the first of `caption, caption_2, caption_3`, and of pandas' `caption, caption.1` for equal
+        # heads. Beside `caption_1` it may be the other side's.
+        numbered_from_one = {
+            match[1] for match in matches if match[3] in ("0", "1") and match[2] != "."
+        }
+        numbered |= {match[1] for match in matches} - numbered_from_one
+
+        found = [name for name in names if name in numbered]
+        return found if len(found) > 1 else []
 
     def describe(self) -> str:
         """Say which columns had another name than the usual; empty where none had."""

@@ -141,3 +141,24 @@ def test_references_numbered_behind_the_image_are_its_references(tmp_path: Path)
     ]
     references = read_references(write(tmp_path / "r.json", rows))
     assert references.texts == {f"{i}.jpg": texts for i, texts in REFERENCES.items()}
+
+
+def test_names_of_files_come_before_ids_that_look_like_them(tmp_path: Path) -> None:
+    """References whose ids are 1 to 3, and whose files have these numbers in another order."""
+    names = ["1.jpg", "3.jpg", "2.jpg"]
+    texts = ["a red dog", "two blue cats", "an old green boat"]
+    references = {
+        "images": [{"id": k, "file_name": name} for k, name in enumerate(names, 1)],
+        "annotations": [{"image_id": k, "caption": text} for k, text in enumerate(texts, 1)],
+    }
+    for folder in ("", "images/"):
+        rows = [
+            {"image_id": f"{folder}{n}", "caption": t} for n, t in zip(names, texts, strict=True)
+        ]
+        captions, _ = match(tmp_path, rows, references)
+        assert captions == dict(zip("123", texts, strict=True))
+
+    # Without their endings, names and ids say different things, and nobody can tell which is meant.
+    rows = [{"image_id": n.replace("jpg", "png"), "caption": n} for n in names]
+    with says("in two ways", "write the references' ids"):
+        match(tmp_path, rows, references)

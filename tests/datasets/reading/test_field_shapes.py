@@ -363,3 +363,25 @@ def test_an_image_of_void_references_alone_is_left_out_and_counted(captau, tmp_p
         df = tmp_path / f"{flagged}.json"
         assert captau("score", files[1], f"save_df={df}", f"flagged={flagged}")[0] == 0
         assert json.loads(df.read_text())["documents"] == n_images
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("caption", "caption_2", "caption_3"),
+        ("reference", "reference_2", "reference_3"),
+        ("caption", "caption.1", "caption.2"),  # as pandas writes equal heads
+    ],
+)
+def test_the_first_of_numbered_columns_may_have_no_number(
+    names: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "refs.csv"
+    path.write_text(f"image_id,{','.join(names)}\n7,a,b,c\n")
+    assert read_references(path).texts == {"7": ("a", "b", "c")}
+
+
+def test_beside_a_first_number_the_plain_name_is_the_other_side_s(tmp_path: Path) -> None:
+    path = tmp_path / "both.csv"
+    path.write_text("image_id,caption,caption_1,caption_2\n7,mine,a,b\n")
+    assert read_references(path).texts == {"7": ("a", "b")}
