@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ...datasets.reading.caption_files import (
     CandidateFile,
     ReferenceFile,
@@ -115,7 +116,7 @@ def run(options: EstimateOptions) -> Results:
 
     choice = RatedChoice.random(len(systems.images))
     if options.chosen not in (RANDOM, SHUFFLED):
-        choice = read_choice(Path(options.chosen).expanduser(), systems.images)
+        choice = read_choice(expand_home(options.chosen), systems.images)
     placed = None if ratings is None else _place(ratings, systems, choice, options)
 
     notes = [*captions.notes, *undefined, *(ratings.notes if ratings else ())]

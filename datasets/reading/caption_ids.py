@@ -175,6 +175,8 @@ def _find_matches(
 
     for rank, rule in enumerate(rules):
         for key, named in other_names.items():
+            if all(name == image_id for name, image_id in named.items()):
+                continue  # COCO's `images[].id` are the ids themselves
             without = f" ({rule.words.removeprefix('their ids ')})" if rule.words else ""
             words = f"the references' '{key}'{without}"
             yield _match(ids, named, rule.reduce, words, rank=rank, n_known=len(known))

@@ -269,7 +269,7 @@ def test_what_is_typed_wins_over_an_experiment(my, captau, tmp_path):
 
 def test_a_group_that_no_default_names_is_added_by_a_plus(my, captau):
     status, _, err = captau("bench", "model=big", "--config-dir=my", "--cfg", "job")
-    assert (status, err) == (2, "captau: the defaults lack this group; write +model=big\n")
+    assert (status, err) == (2, "captau: the defaults lack model; write +model=big\n")
     for word, line in {"+model=big": "model:", "+model@statistics.m=big": "  m:"}.items():
         status, out, _ = captau("bench", word, "--config-dir=my", "--cfg", "job")
         assert status == 0
