@@ -92,6 +92,37 @@ RULES = (
 )
 
 
+def rules_for(ids: Iterable[str], known: Iterable[str]) -> list[IdRule]:
+    """Return the rules for two sides of image ids, the nearest to the ids as they stand first."""
+    has_numbers = all(map(str.isdecimal, ids)) or all(map(str.isdecimal, known))
+    return [rule for rule in RULES if has_numbers or not rule.needs_numbers]
+
+
+def match_forms(
+    ids: Iterable[str], named: Mapping[str, str], reduce: Callable[[str], str]
+) -> tuple[dict[str, str], bool]:
+    """Return the image of each id whose form one image's names alone have, and whether a form is of several images.
+
+    Args:
+        ids: to be matched.
+        named: the image of each name; of ids themselves, each is its own.
+        reduce: returns a name or an id in the form that is compared.
+    """
+    by_form: dict[str, str] = {}
+    ambiguous: set[str] = set()
+    for name, image_id in named.items():
+        form = reduce(name)
+        if by_form.setdefault(form, image_id) != image_id:
+            ambiguous.add(form)
+
+    matched: dict[str, str] = {}
+    for image_id in ids:
+        form = reduce(image_id)
+        if form in by_form and form not in ambiguous:
+            matched[image_id] = by_form[form]
+    return matched, bool(ambiguous)
+
+
 @dataclass(frozen=True)
 class _Match:
     """What a rule matches.
@@ -169,14 +200,14 @@ def _find_matches(
     Names come first: '1.jpg' is the image whose file_name it is, and not the image 1.
     """
     own = {image_id: image_id for image_id in known}
-    has_numbers = all(map(str.isdecimal, ids)) or all(map(str.isdecimal, known))
-    rules = [IdRule("", str)]
-    rules += [rule for rule in RULES if has_numbers or not rule.needs_numbers]
+    names_by_key: dict[str, Mapping[str, str]] = {}
+    for key, named in other_names.items():
+        # COCO's `images[].id` are the ids themselves.
+        if any(name != image_id for name, image_id in named.items()):
+            names_by_key[key] = named
 
-    for rank, rule in enumerate(rules):
-        for key, named in other_names.items():
-            if all(name == image_id for name, image_id in named.items()):
-                continue  # COCO's `images[].id` are the ids themselves
+    for rank, rule in enumerate((IdRule("", str), *rules_for(ids, known))):
+        for key, named in names_by_key.items():
             without = f" ({rule.words.removeprefix('their ids ')})" if rule.words else ""
             words = f"the references' '{key}'{without}"
             yield _match(ids, named, rule.reduce, words, rank=rank, n_known=len(known))
@@ -211,21 +242,9 @@ def _match(
     rank: int,
     n_known: int,
 ) -> _Match:
-    by_form: dict[str, str] = {}
-    ambiguous: set[str] = set()
-    for name, image_id in named.items():
-        form = reduce(name)
-        if by_form.setdefault(form, image_id) != image_id:
-            ambiguous.add(form)
-
-    renamed: dict[str, str] = {}
-    for image_id in ids:
-        form = reduce(image_id)
-        if form in by_form and form not in ambiguous:
-            renamed[image_id] = by_form[form]
-
+    renamed, has_ambiguous = match_forms(ids, named, reduce)
     targets = set(renamed.values())
-    collides = len(targets) < len(renamed) or bool(ambiguous)
+    collides = len(targets) < len(renamed) or has_ambiguous
     covers_a_side = len(renamed) == len(ids) or len(targets) == n_known
     return _Match(words, rank, renamed, is_whole=bool(renamed) and covers_a_side and not collides)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..caption_texts import collapse_blanks
 from ..errors import InputError, shorten
-from .caption_ids import RULES
+from .caption_ids import match_forms, rules_for
 from .cells import parse_number
 from .pairs import read_strengths, read_winners
 from .table import Table, read_table
@@ -222,8 +222,9 @@ def match_rated_images(
     if all(image_id in known for image_id in ids):
         return {image_id: image_id for image_id in ids}
 
-    for rule in RULES:
-        matched = _match(ids, known, rule.reduce)
+    own = {image_id: image_id for image_id in known}
+    for rule in rules_for(ids, known):
+        matched, _ = match_forms(ids, own, rule.reduce)
         if len(matched) == len(ids) == len(set(matched.values())):
             return matched
 
@@ -234,25 +235,6 @@ def match_rated_images(
         f"{place}: image '{image_id}' is not among the captions of {file_name}, where an image is '{next(iter(known))}' "
         f"({n_missing:,} of {len(ids):,} rated images are not); give the captions that were rated"
     )
-
-
-def _match(
-    ids: Iterable[str], known: Iterable[str], reduce: Callable[[str], str]
-) -> dict[str, str]:
-    """Return the known id of each id that has the same form as it alone."""
-    by_form: dict[str, str] = {}
-    ambiguous: set[str] = set()
-    for image_id in known:
-        form = reduce(image_id)
-        if by_form.setdefault(form, image_id) != image_id:
-            ambiguous.add(form)
-
-    matched: dict[str, str] = {}
-    for image_id in ids:
-        form = reduce(image_id)
-        if form in by_form and form not in ambiguous:
-            matched[image_id] = by_form[form]
-    return matched
 
 
 def is_same_caption(rated: str, own: str) -> bool:
