@@ -12,9 +12,7 @@ from ..options.declaration import Option
 from ..options.shared import STORED
 from ..runs.finished_run import read_run
 from ..runs.output_folder import find_run
-from .arguments import (
-    quoted,
-)
+from .arguments import quoted
 from .command import Command
 from .registry import COMMANDS
 

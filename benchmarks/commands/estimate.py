@@ -15,6 +15,7 @@ from ...datasets.paths import expand_home
 from ...datasets.reading.caption_files import (
     CandidateFile,
     ReferenceFile,
+    join_systems,
     read_references,
     read_systems,
 )
@@ -59,7 +60,12 @@ from ..scoring.corpus_scores import (
     select_images,
 )
 from ..scoring.scorer import score_all
-from ..scoring.unavailable_metrics import find_unavailable, record_reasons, warn_unavailable
+from ..scoring.unavailable_metrics import (
+    check_works_without_references,
+    find_unavailable,
+    record_reasons,
+    warn_unavailable,
+)
 
 #: The papers of the estimates.
 CITATION = """@article{angelopoulos2023ppi,
@@ -154,22 +160,16 @@ def run(options: EstimateOptions) -> Results:
 
 def _read_captions(options: EstimateOptions) -> _Captions:
     """Read the captions and references, and match their images."""
-    files: dict[str, CandidateFile] = {}
-    for file in options.candidates:
-        for column_name, candidates in read_systems(
-            file.path, file.content, options.columns
-        ).items():
-            system = column_name or file.name
-            if system in files:
-                raise InputError(f"{file.path}: a second system is called '{system}'; rename one")
-            files[system] = candidates
-
+    files = join_systems(
+        (file.name, read_systems(file.path, file.content, options.columns))
+        for file in options.candidates
+    )
     references: dict[str, ReferenceFile] = {}
     if options.references is not None:
         read = read_references(options.references.path, options.references.content, options.columns)
         references[""] = read
-    elif options.metrics and all("references" in m.needs for m in options.metrics):
-        raise InputError(f"metric {options.metrics[0].spec} needs references; give references=FILE")
+    else:
+        check_works_without_references(options.metrics)
 
     files, notes = match_image_ids(files, references)
     # Only one of the sets of references; the order of images is that of the first system's file.

@@ -21,6 +21,7 @@ from ...datasets.reading.caption_files import (
     CandidateFile,
     ReferenceFile,
     describe_files,
+    join_systems,
     read_references,
     read_systems,
 )
@@ -52,7 +53,12 @@ from ..scoring.corpus_scores import (
 )
 from ..scoring.protocol import Protocol, sign
 from ..scoring.score_store import ScoreStore
-from ..scoring.unavailable_metrics import find_unavailable, record_reasons, warn_unavailable
+from ..scoring.unavailable_metrics import (
+    check_works_without_references,
+    find_unavailable,
+    record_reasons,
+    warn_unavailable,
+)
 from ..statistics.bootstrap import count_steps
 from ..statistics.significance import MetricDifference
 
@@ -198,15 +204,10 @@ def _read_all_systems(options: ScoreOptions) -> dict[str, CandidateFile]:
     Raises:
         InputError: where a file cannot be read, two systems have one name, or one is expected.
     """
-    systems: dict[str, CandidateFile] = {}
-    for file in options.candidates:
-        by_name = read_systems(file.path, file.content, options.columns)
-        for column_name, candidates in by_name.items():
-            system = column_name or file.name
-            if system in systems:
-                raise InputError(f"{file.path}: a second system is called '{system}'; rename one")
-            systems[system] = candidates
-
+    systems = join_systems(
+        (file.name, read_systems(file.path, file.content, options.columns))
+        for file in options.candidates
+    )
     if options.keep is not None and len(systems) > 1:
         raise InputError(
             f"keep.metric= keeps captions of one system; there are {', '.join(systems)}"
@@ -231,8 +232,8 @@ def _read_all_references(options: ScoreOptions) -> dict[str, ReferenceFile]:
             split=options.split,
         )
 
-    if not references and all("references" in m.needs for m in options.metrics):
-        raise InputError(f"metric {options.metrics[0].spec} needs references; give references=FILE")
+    if not references:
+        check_works_without_references(options.metrics)
 
     return references
 

@@ -36,7 +36,11 @@ from ..scoring.corpus_scores import (
     select_images,
 )
 from ..scoring.score_store import ScoreStore
-from ..scoring.unavailable_metrics import find_unavailable, warn_unavailable
+from ..scoring.unavailable_metrics import (
+    check_works_without_references,
+    find_unavailable,
+    warn_unavailable,
+)
 from ..statistics.bootstrap import Interval, count_steps
 from ..statistics.intervals import correct_p_values
 from ..statistics.significance import MetricDifference
@@ -121,10 +125,10 @@ class SystemCheck:
             metrics = resolve_metrics("text") if baseline is None else baseline.make_metrics()
 
         systems = self._read_systems(baseline)
-        if self.choices.references is None and all("references" in m.needs for m in metrics):
-            raise InputError(f"metric {metrics[0].spec} needs references; give references=FILE")
         references = None
-        if self.choices.references is not None:
+        if self.choices.references is None:
+            check_works_without_references(metrics)
+        else:
             references = read_references(self.choices.references, columns=self.choices.columns)
         items, file_notes = self._make_items(systems, references)
         image_ids = items[NEW]["image_id"].tolist()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...datasets.errors import Lack, LackingError
+from ...datasets.errors import InputError, Lack, LackingError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric, Unavailability
 from ...metrics.rows import Rows
@@ -23,6 +23,16 @@ logger = logging.getLogger(__name__)
 
 #: Metrics and why they cannot be computed.
 UnavailableMetrics = Mapping[Metric, Unavailability]
+
+
+def check_works_without_references(metrics: Sequence[Metric]) -> None:
+    """Check, where there are no references, that a metric needs none; of no metrics nothing is said.
+
+    Raises:
+        InputError: where all need references.
+    """
+    if metrics and all("references" in metric.needs for metric in metrics):
+        raise InputError(f"metric {metrics[0].spec} needs references; give references=FILE")
 
 
 def find_unavailable(

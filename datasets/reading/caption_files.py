@@ -208,6 +208,30 @@ def _find_system(row: Mapping[str, Any], where: str) -> str:
     return system
 
 
+def join_systems(
+    files: Iterable[tuple[str, Mapping[str, CandidateFile]]],
+) -> dict[str, CandidateFile]:
+    """Return the systems of several files by name: that of the column `system`, or of the file where it has none.
+
+    Args:
+        files: the name of each file, and its systems as `read_systems` returns them.
+
+    Raises:
+        InputError: where two systems have one name.
+    """
+    systems: dict[str, CandidateFile] = {}
+    for file_name, by_column in files:
+        for column_name, candidates in by_column.items():
+            system = column_name or file_name
+            if system in systems:
+                raise InputError(
+                    f"{candidates.source.path}: a second system is called '{system}'; rename one"
+                )
+            systems[system] = candidates
+
+    return systems
+
+
 def read_references(
     path: Path,
     content: bytes | None = None,
