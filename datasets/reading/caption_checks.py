@@ -367,7 +367,7 @@ def _find_rare_signs(texts: Sequence[PlacedText]) -> list[Separator]:
 def _run_text_checks(
     checks: Iterable[TextCheck], texts: Sequence[PlacedText], noun: str
 ) -> list[SuspectedFault]:
-    # Nearly all texts have no sign, and seven checks need not look at them.
+    # Nearly all texts have no sign, and most checks need not look at them.
     with_sign = [text for text in texts if SIGNS.search(text.text)]
     findings: list[SuspectedFault] = []
     for check in checks:

@@ -117,8 +117,9 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
         texts["references"] = [[text for text in row if text.strip()] for row in rows]
     else:
         caption_column = finder.find("caption", table.names) or finder.columns.caption
-        cells = table.column(caption_column, hint)
-        if content != "caption" and any(isinstance(cell, list) for cell in cells):
+        if content != "caption" and any(
+            isinstance(cell, list) for cell in table.column(caption_column, hint)
+        ):
             texts["references"] = [list(row) for row in table.references(caption_column)]
         else:
             # An empty cell is an empty text in every kind of table.

@@ -13,7 +13,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -73,16 +73,11 @@ class Columns:
 
     def of_candidates(self) -> Columns:
         """Return the names in a file of candidates."""
-        return Columns(
-            image_id=self.candidate_id or self.image_id,
-            caption=self.caption,
-            references=self.references,
-            rows=self.rows,
-        )
+        return replace(self, image_id=self.candidate_id or self.image_id, candidate_id="")
 
     def of_references(self) -> Columns:
         """Return the names in a file of references."""
-        return Columns(self.image_id, self.caption, self.references, self.rows)
+        return replace(self, candidate_id="")
 
 
 #: The names of captions' columns where nothing else is said.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ..caption_texts import collapse_blanks
 from ..errors import InputError
 from ..preferences import PEOPLE
-from ..reading.source_files import locate
-from ..schema import CaptionSet, CaptionSetBuilder, Card
+from ..reading.json_files import field as json_field
+from ..reading.json_files import read_json
+from ..reading.source_files import find, locate
+from ..schema import CaptionSet, CaptionSetBuilder, Card, SourceFile
 from .coco_captions import COCO_CAPTIONS, TEST_REFERENCES, all_coco_references, coco_id
 
 
@@ -32,6 +35,21 @@ class FoilPair:
     right: str
     foil: str
     winners: Mapping[str, str] = field(default_factory=lambda: {PEOPLE: "a"})
+
+
+def read_rows(
+    root: Path, card: Card, files: Mapping[str, SourceFile]
+) -> Iterator[tuple[str, str, Any, str]]:
+    """Yield the rows of files that are an object pair → row each: the file's key in `files`, the pair's, the row and its place.
+
+    Raises:
+        InputError: where a file is no object.
+    """
+    for name, source in files.items():
+        path = find(root, card, source)
+        table = json_field({"pairs": read_json(path)}, "pairs", dict, str(path))
+        for key, row in table.items():
+            yield name, key, row, f"{path}: {key}"
 
 
 def join_references(root: Path, card: Card, pairs: Sequence[FoilPair]) -> CaptionSet:

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..reading.json_files import field, read_json
-from ..reading.source_files import bibtex, find, github_file
+from ..reading.json_files import field
+from ..reading.source_files import bibtex, github_file
 from ..registry import dataset
 from ..schema import CaptionSet, Card, SourceFile
 from .coco_captions import ADDED_REFERENCES, TEST_REFERENCES
-from .foil_pairs import FoilPair, join_references
+from .foil_pairs import FoilPair, join_references, read_rows
 
 _REPOSITORY = "RAIVNLab/sugar-crepe"
 _COMMIT = "0047054b243992f0fad63d6f64f7544862daf846"
@@ -59,15 +59,11 @@ def load_sugarcrepe(root: Path) -> CaptionSet:
 
 
 def _pairs(root: Path) -> Iterator[FoilPair]:
-    for kind, source in FILES.items():
-        path = find(root, CARD, source)
-        table = field({"pairs": read_json(path)}, "pairs", dict, str(path))
-        for key, row in table.items():
-            where = f"{path}: {key}"
-            yield FoilPair(
-                pair_id=f"{kind}-{key}",
-                kind=kind,
-                image=field(row, "filename", str, where),
-                right=field(row, "caption", str, where),
-                foil=field(row, "negative_caption", str, where),
-            )
+    for kind, key, row, where in read_rows(root, CARD, FILES):
+        yield FoilPair(
+            pair_id=f"{kind}-{key}",
+            kind=kind,
+            image=field(row, "filename", str, where),
+            right=field(row, "caption", str, where),
+            foil=field(row, "negative_caption", str, where),
+        )

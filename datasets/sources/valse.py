@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..reading.json_files import field, read_json
-from ..reading.source_files import bibtex, find, github_file
+from ..reading.json_files import field
+from ..reading.source_files import bibtex, github_file
 from ..registry import dataset
 from ..schema import CaptionSet, Card, SourceFile
 from .coco_captions import ADDED_REFERENCES, TEST_REFERENCES
-from .foil_pairs import FoilPair, join_references
+from .foil_pairs import FoilPair, join_references, read_rows
 
 _REPOSITORY = "Heidelberg-NLP/VALSE"
 _COMMIT = "2152d90d4aecd11f7f74cf03420abcb63efff9c5"
@@ -70,20 +70,16 @@ def load_valse(root: Path) -> CaptionSet:
 
 
 def _pairs(root: Path) -> Iterator[FoilPair]:
-    for name, source in FILES.items():
-        path = find(root, CARD, source)
+    for name, key, row, where in read_rows(root, CARD, FILES):
         kind = name.replace("-", "_")
-        table = field({"pairs": read_json(path)}, "pairs", dict, str(path))
-        for key, row in table.items():
-            where = f"{path}: {key}"
-            yield FoilPair(
-                pair_id=f"{kind}-{key}",
-                kind=kind,
-                image=field(row, "image_file", str, where),
-                right=field(row, "caption", str, where),
-                foil=field(row, "foil", str, where),
-                winners=_winners(row, where),
-            )
+        yield FoilPair(
+            pair_id=f"{kind}-{key}",
+            kind=kind,
+            image=field(row, "image_file", str, where),
+            right=field(row, "caption", str, where),
+            foil=field(row, "foil", str, where),
+            winners=_winners(row, where),
+        )
 
 
 def _winners(row: Any, where: str) -> dict[str, str]:
