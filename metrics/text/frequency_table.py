@@ -88,7 +88,7 @@ def key_saved_counts(counts: Mapping[tuple[str, ...], int]) -> Counts:
 
 
 def write_table(folder: Path, documents: int, n_ngrams: int, stretches: Iterable[Counts]) -> None:
-    """Write a table, whole or not at all.
+    """Write a table, whole or not at all, in the place of an earlier one.
 
     Args:
         folder: where it will be.
@@ -115,6 +115,9 @@ def write_table(folder: Path, documents: int, n_ngrams: int, stretches: Iterable
             column[begin:end] = values
     for column in columns:
         column.flush()
+
+    # A run that was killed may have left a whole table before it could store that it had done so.
+    shutil.rmtree(folder, ignore_errors=True)
     unfinished.rename(folder)
 
 

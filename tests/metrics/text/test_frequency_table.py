@@ -52,6 +52,14 @@ def test_a_saved_file_has_the_keys_of_a_corpus(tmp_path):
         assert table.look_up(keys).tolist() == documents.tolist()
 
 
+def test_a_table_takes_the_place_of_an_earlier_one(tmp_path):
+    """A run that is killed after it wrote a table, and before it stored that, writes it again."""
+    table_of(tmp_path / "t", [(1, 2, 3), (4, 5, 6)])
+    table = table_of(tmp_path / "t", [(1, 2, 7)], documents=8)
+    assert table.documents == 8
+    assert table.look_up(np.array([[1, 4], [2, 5]], np.uint64)).tolist() == [7, 0]
+
+
 def test_keys_stay_those_of_the_tables_that_are_on_disk():
     """A run that goes on reads the tables that it began with."""
     words, pairs = ngram_keys(Corpus.tokenize(["a dog"], [("a dog",)]), 2)
