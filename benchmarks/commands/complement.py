@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
@@ -35,6 +34,7 @@ from ..statistics.coefficients.coefficient import (
     find_coefficient,
     undefined_reason,
 )
+from ..statistics.distributions import mid_ranks
 from ..statistics.metric_selection import FOLDS, CrossValidation, partial_correlation
 from ..statistics.remarks import Remark, Undefined, remark
 
@@ -183,7 +183,7 @@ def _partial_correlations(
             variables = [values[is_defined] for values in (column, ratings, lengths)]
             # Spearman's partial correlation is Pearson's of the ranks.
             if coefficient == "spearman":
-                variables = [stats.rankdata(values).astype(np.float64) for values in variables]
+                variables = [mid_ranks(values) for values in variables]
             scores, own_ratings, own_lengths = variables
             value = partial_correlation(scores, own_ratings, own_lengths)
 

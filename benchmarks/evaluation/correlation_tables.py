@@ -296,7 +296,7 @@ def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str
         n_pairs = n_metrics * (n_metrics - 1) // 2
         smallest_tail = (1 - statistics.level) / (2 * n_pairs) if n_pairs else 1.0
         if statistics.interval == "expanded":
-            smallest_tail = float(expand_tail(smallest_tail, n_images))
+            smallest_tail = expand_tail(smallest_tail, n_images)
         # With so few images that no number of replicates suffices, the note above warns.
         min_replicates = int(np.ceil(1 / max(smallest_tail, 1 / (MAX_REPLICATES + 1))))
         has_too_few = statistics.replicates < min_replicates <= MAX_REPLICATES

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -12,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ...datasets.caption_texts import comparison_form, find_own_references
 from ...datasets.errors import Lack
@@ -21,6 +21,7 @@ from ..runs.tables import count_of
 from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.bootstrap import BLOCK
 from ..statistics.coefficients.coefficient import CoefficientValue
+from ..statistics.distributions import normal_quantile
 from ..statistics.levels import prepare_at_level
 from ..statistics.remarks import Undefined, remark
 from .evaluation_set import QUOTED_COEFFICIENTS, EvaluationSet
@@ -195,8 +196,8 @@ class SensitivityAnalysis:
             raise self.selection.lacking(Lack.METRICS, message)
 
         # z of a two-sided test, and with it z of the power: what a difference must be, in standard errors.
-        significant = float(stats.norm.ppf(1 - TEST_LEVEL / 2))
-        detectable = significant + float(stats.norm.ppf(POWER))
+        significant = normal_quantile(1 - TEST_LEVEL / 2)
+        detectable = significant + normal_quantile(POWER)
 
         protocol = self.selection.protocol
         coefficients = self.prepared.coefficients
@@ -361,9 +362,10 @@ class SensitivityAnalysis:
         for coefficient in dict.fromkeys((*QUOTED_COEFFICIENTS, *self.prepared.coefficients)):
             values = {m: r.correlate(protocol, coefficient).value for m, r in rated.items()}
             # The greatest value has rank 1, and an undefined one none.
-            ranks = stats.rankdata([-v for v in values.values()], "min", nan_policy="omit")
-
-            for (metric, value), rank in zip(values.items(), ranks, strict=True):
+            for metric, value in values.items():
+                rank = math.nan
+                if not math.isnan(value):
+                    rank = 1.0 + sum(other > value for other in values.values())
                 reason = rated[metric].reason
                 names = self._names("protocols", dimension, metric, coefficient, len(points))
                 cells = {"protocol": name, "value": value, "rank": rank}

@@ -12,6 +12,7 @@ workers nor the number of statistics moves a result, and more replicates extend 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,10 +20,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from ...datasets.cores import count_cores
 from ...datasets.errors import InputError, unknown
+from .distributions import normal_quantile, normal_share, student_quantile
 from .remarks import Note, Remarked, remark
 from .weighted_pairs import Floats, Ints, Statistic
 
@@ -288,7 +289,7 @@ def resampling_interval(
 
     tails = np.array([(1 - options.level) / 2, (1 + options.level) / 2])
     if options.interval == "expanded":
-        tails = expand_tail(tails, n_units)
+        tails = np.array([expand_tail(share, n_units) for share in tails.tolist()])
     if options.interval == "bca":
         if left_out is None:
             raise ValueError("BCa needs the jackknife's values")
@@ -304,7 +305,7 @@ def resampling_interval(
     return Interval(float(low), float(high), remarks=tuple(remarks))
 
 
-def expand_tail(share: float | Floats, n_units: int) -> Floats:
+def expand_tail(share: float, n_units: int) -> float:
     """Return the share of replicates beyond which a share of samples lies (Hesterberg 2015).
 
     Replicates of n units vary less than samples do, as a variance with divisor n is less than one with n - 1, and
@@ -315,14 +316,16 @@ def expand_tail(share: float | Floats, n_units: int) -> Floats:
         share: of one tail, from 0 to 1.
         n_units: the number of images, from 2 on.
     """
-    quantile = scipy.special.stdtrit(n_units - 1, share)
-    return scipy.special.ndtr(np.sqrt(n_units / (n_units - 1)) * quantile)
+    quantile = student_quantile(share, n_units - 1)
+    return normal_share(math.sqrt(n_units / (n_units - 1)) * quantile)
 
 
-def narrow_tail(share: float | Floats, n_units: int) -> Floats:
+def narrow_tail(share: float, n_units: int) -> float:
     """Return the share of samples in a tail that holds a share of replicates: the inverse of `expand_tail`."""
-    quantile = scipy.special.ndtri(share) / np.sqrt(n_units / (n_units - 1))
-    return scipy.special.stdtr(n_units - 1, quantile)
+    from scipy.special import stdtr
+
+    quantile = normal_quantile(share) / math.sqrt(n_units / (n_units - 1))
+    return float(stdtr(n_units - 1, quantile))
 
 
 def two_sided_p_value(differences: Floats, n_units: int, options: StatisticsOptions) -> float:
@@ -343,7 +346,7 @@ def two_sided_p_value(differences: Floats, n_units: int, options: StatisticsOpti
     smaller = min((defined <= 0).sum(), (defined >= 0).sum())
     share = (float(smaller) + 1) / (len(defined) + 1)
     if options.interval == "expanded":
-        share = float(narrow_tail(share, n_units))
+        share = narrow_tail(share, n_units)
     return min(1.0, 2 * share)
 
 
@@ -372,7 +375,10 @@ def student_p_value(
     # Replicates that differ in the last bits alone have no error.
     if error <= 1e-14 * max(1.0, abs(value)):
         return 1.0 if abs(value) <= 1e-12 else min(1.0, floor)
-    return min(1.0, max(floor, 2 * float(scipy.special.stdtr(n_units - 1, -abs(value) / error))))
+
+    from scipy.special import stdtr
+
+    return min(1.0, max(floor, 2 * float(stdtr(n_units - 1, -abs(value) / error))))
 
 
 def smallest_p_value(n_units: int | None, options: StatisticsOptions) -> float:
@@ -392,14 +398,14 @@ def smallest_share_p_value(n_units: int | None, options: StatisticsOptions) -> f
     """Return the least p-value that a difference can have by `two_sided_p_value`, as `smallest_p_value` does."""
     share = 1 / (options.replicates + 1)
     if options.interval == "expanded" and n_units is not None:
-        share = float(narrow_tail(share, n_units))
+        share = narrow_tail(share, n_units)
     return min(1.0, 2 * share)
 
 
 def _bca_tails(value: float, replicates: Floats, tails: Floats, left_out: Floats) -> Floats:
     """Return the places of BCa's quantiles; NaN where the bias is without bounds."""
     below = ((replicates < value).mean() + (replicates <= value).mean()) / 2
-    bias = scipy.stats.norm.ppf(below)
+    bias = normal_quantile(below)
 
     deviations = left_out.mean() - left_out if len(left_out) else np.zeros(1)
     spread = (deviations**2).sum()
@@ -407,8 +413,9 @@ def _bca_tails(value: float, replicates: Floats, tails: Floats, left_out: Floats
     flat = spread <= len(deviations) * (1e-14 * max(1.0, abs(value))) ** 2
     acceleration = 0.0 if flat else float((deviations**3).sum() / (6 * spread**1.5))
     with np.errstate(all="ignore"):
-        moved = bias + scipy.stats.norm.ppf(tails)
-        return scipy.stats.norm.cdf(bias + moved / (1 - acceleration * moved))
+        moved = bias + np.array([normal_quantile(share) for share in tails.tolist()])
+        places = bias + moved / (1 - acceleration * moved)
+    return np.array([normal_share(place) for place in places.tolist()])
 
 
 def fisher_interval(value: float, n_points: int, level: float) -> Interval:
@@ -424,6 +431,6 @@ def fisher_interval(value: float, n_points: int, level: float) -> Interval:
     if abs(value) >= 1:
         return Interval(value, value, remarks=note)
 
-    margin = scipy.stats.norm.ppf((1 + level) / 2) / np.sqrt(n_points - 3)
+    margin = normal_quantile((1 + level) / 2) / np.sqrt(n_points - 3)
     low, high = np.tanh(np.arctanh(value) + margin * np.array([-1, 1]))
     return Interval(float(low), float(high), remarks=note)

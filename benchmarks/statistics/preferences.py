@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
+
+from .distributions import normal_quantile, normal_share
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -126,7 +127,7 @@ def wilson_interval(
     if not n_pairs or math.isnan(accuracy):
         return math.nan, math.nan
 
-    z = float(scipy.special.ndtri((1 + confidence) / 2))
+    z = normal_quantile((1 + confidence) / 2)
     shrink = 1 + z**2 / n_pairs
     centre = (accuracy + z**2 / (2 * n_pairs)) / shrink
     variance = accuracy * (1 - accuracy) / n_pairs + z**2 / (4 * n_pairs**2)
@@ -210,7 +211,8 @@ def mcnemar(first: Floats, second: Floats, groups: Ints | None = None) -> McNema
     asymptotic = 1.0
     squares = float((d**2).sum())
     if squares:
-        asymptotic = float(scipy.special.chdtrc(1, d.sum() ** 2 / squares))
+        # The tail of χ² with one degree of freedom.
+        asymptotic = 2 * normal_share(-abs(float(d.sum())) / math.sqrt(squares))
 
     return McNemar(
         n_pairs=len(d),
@@ -234,6 +236,8 @@ def swap_p_value(differences: Floats) -> float:
     Args:
         differences: shape (n,), multiples of 1/2.
     """
+    from scipy.special import bdtrc, betaln
+
     halves = np.rint(2 * differences).astype(np.int64)
     total = abs(int(halves.sum()))
     if not total:
@@ -245,7 +249,7 @@ def swap_p_value(differences: Floats) -> float:
     for size, n in zip(sizes[:0:-1].tolist(), counts[:0:-1].tolist(), strict=True):
         new_chances = np.zeros(2 * size * n + 1)
         heads = np.arange(n + 1)
-        log_ways = -scipy.special.betaln(heads + 1, n - heads + 1) - math.log(n + 1)
+        log_ways = -betaln(heads + 1, n - heads + 1) - math.log(n + 1)
         new_chances[:: 2 * size] = np.exp(log_ways - n * math.log(2))
         if len(chances) == 1:
             chances = new_chances
@@ -257,7 +261,7 @@ def swap_p_value(differences: Floats) -> float:
     # The smallest have to make up for what these lack.
     lack = (total - (indices - len(chances) // 2)) / sizes[0]
     fewest = np.clip(np.ceil((lack + counts[0]) / 2), 0, counts[0] + 1)
-    tail = scipy.special.bdtrc(fewest - 1, counts[0], 0.5)
+    tail = bdtrc(fewest - 1, counts[0], 0.5)
     return min(1.0, 2 * float(chances[indices] @ tail))
 
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from ...datasets.schema import Scale
 from .coefficients.coefficient import CoefficientValue, correlate
+from .distributions import mid_ranks
 from .rating_table import (
     AgreementMeasure,
     Floats,
@@ -65,7 +65,7 @@ def krippendorff_alpha(table: RatingTable, level: str) -> AgreementMeasure:
         across = float(len(value) ** 2 - (totals**2).sum())
     else:
         if level == "ordinal":
-            value = scipy.stats.rankdata(value)
+            value = mid_ranks(value)
         means = np.bincount(item, value) / count
         within = 2 * count * np.bincount(item, (value - means[item]) ** 2)
         across = 2 * len(value) * float(((value - value.mean()) ** 2).sum())

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.stats import nct, norm, rankdata
-from scipy.stats import t as student
 
+from .distributions import mid_ranks, student_quantile
 from .weighted_pairs import Floats, Ints, Mask
 
 #: The ways to choose images.
@@ -38,14 +37,18 @@ def stratify(values: Floats, n_rated: int) -> Ints:
         n_rated: the images that are to be rated; a stratum has `RATED_IN_STRATUM` of them or more.
     """
     n_strata = max(1, min(STRATA, n_rated // RATED_IN_STRATUM))
-    places = rankdata(values, method="ordinal") - 1
+    # Of equal values the first has the lower place.
+    places = np.empty(len(values), dtype=np.int64)
+    places[np.argsort(values, kind="stable")] = np.arange(len(values))
     return (places * n_strata // len(values)).astype(np.int64)
 
 
 def normal_scores(scores: Floats) -> Floats:
     """Return each metric's ranks as normal quantiles, shape (n_images, n_metrics), so that metrics compare."""
-    ranks = rankdata(scores, axis=0)
-    return np.asarray(norm.ppf((ranks - 0.5) / len(scores)), dtype=np.float64)
+    from scipy.special import ndtri
+
+    shares = (mid_ranks(scores) - 0.5) / len(scores)
+    return np.asarray(ndtri(shares), dtype=np.float64)
 
 
 def measure_errors(strata: Ints, rated: Ints, residuals: Floats) -> Floats:
@@ -139,7 +142,7 @@ def captions_for_width(
     """
 
     def is_enough(n: int) -> bool:
-        quantile = float(student.ppf(0.5 + level / 2, max(1, n - 2)))
+        quantile = student_quantile(0.5 + level / 2, max(1, n - 2))
         return 2 * quantile * error(n) <= width
 
     return _least(is_enough, n_captions)
@@ -157,12 +160,13 @@ def captions_for_difference(
         level: of the interval.
         n_captions: all images.
     """
+    from scipy.stats import nct
 
     def is_enough(n: int) -> bool:
         if not error(n):
             return True
         freedom = max(1, n - 2)
-        quantile = float(student.ppf(0.5 + level / 2, freedom))
+        quantile = student_quantile(0.5 + level / 2, freedom)
         shift = difference / error(n)
         if shift > CERTAIN:
             return True

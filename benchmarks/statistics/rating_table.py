@@ -13,11 +13,11 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from ...datasets.schema import Scale
 from .coefficients.coefficient import CoefficientValue, correlate
+from .distributions import mid_ranks
 from .remarks import Note, Remark, Remarked, Undefined, remark
 
 Floats = NDArray[np.float64]
@@ -290,7 +290,7 @@ def kendall_w(ratings: Floats) -> float:
     """
     n, m = ratings.shape
 
-    ranks = scipy.stats.rankdata(ratings, axis=0)
+    ranks = mid_ranks(ratings)
     sums = ranks.sum(axis=1)
     spread = float(((sums - sums.mean()) ** 2).sum())
 

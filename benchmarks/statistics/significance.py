@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from .bootstrap import (
@@ -504,5 +503,7 @@ def williams(r_a: float, r_b: float, r_ab: float, n: int) -> tuple[float, float]
     if not denominator > 1e-14:
         return float("nan"), float("nan")
 
+    from scipy.special import stdtr
+
     t = (r_a - r_b) * np.sqrt((n - 1) * (1 + r_ab) / denominator)
-    return float(t), float(2 * scipy.stats.t.sf(abs(t), n - 3))
+    return float(t), float(2 * stdtr(n - 3, -abs(t)))

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ....datasets.errors import InputError
 from ....datasets.reading.caption_files import read_references
@@ -33,6 +32,7 @@ from ...scoring.unavailable_metrics import (
     add_unavailable_rows,
     find_unavailable,
 )
+from ...statistics.distributions import student_quantile
 from ..wording import join_notes, synthetic_note
 
 
@@ -371,7 +371,7 @@ def random_group_interval(value: float, by_group: Floats) -> tuple[float, float]
         return float("nan"), float("nan")
 
     error = by_group.std(ddof=1) / np.sqrt(len(by_group))
-    quantile = stats.t.ppf((1 + LEVEL) / 2, len(by_group) - 1)
+    quantile = student_quantile((1 + LEVEL) / 2, len(by_group) - 1)
     half_width = float(quantile * error)
     return value - half_width, value + half_width
 

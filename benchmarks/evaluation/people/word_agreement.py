@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
 from scipy.special import comb
 
@@ -185,6 +184,8 @@ def fit_k(precision: Floats, recall: Floats) -> float:
     Nothing forces k to be the number of captions: where people are less alike, given the thing, than
     the model has it, the curve that fits lies lower.
     """
+    from scipy.optimize import minimize_scalar
+
     is_defined = np.isfinite(precision) & np.isfinite(recall)
     if not is_defined.any():
         return float("nan")

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import norm
 
 from ....datasets.errors import InputError
 from ....datasets.reading.rating_files import (
@@ -22,6 +21,7 @@ from ....datasets.reading.rating_files import (
     match_rated_images,
 )
 from ....datasets.reading.table import read_table
+from ...statistics.distributions import normal_share
 from ...statistics.prediction_powered import RatedSample, Scores
 from ...statistics.weighted_pairs import Floats, Ints
 
@@ -300,7 +300,7 @@ def _least_chance(rated: Ints, systems: ScoredSystems) -> tuple[float, str]:
             if not error:
                 continue
             deviation = abs(float(of_metric[rated].mean() - of_metric.mean())) / error
-            least = min(least, (min(1.0, n_tests * 2 * float(norm.sf(deviation))), metric))
+            least = min(least, (min(1.0, n_tests * 2 * normal_share(-deviation)), metric))
     return least
 
 

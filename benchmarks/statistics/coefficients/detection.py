@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
-import scipy
 
 from ..remarks import Note, Undefined, remark
 from ..weighted_pairs import Floats, Statistic, check_weights
@@ -71,6 +70,8 @@ class DetectionCoefficient(RatingCoefficient):
 
     def prepare_detection(self, rated: RatedPoints) -> Statistic:
         """Return the coefficient as a function of the units' weights; NaN where a replicate has a single score."""
+        from scipy.sparse import csr_matrix
+
         is_target = rated.ratings != 0
         direction = -1.0 if (rated.ratings < 0).any() else 1.0
         # The first level is the score that points most to what is to be found.
@@ -79,8 +80,8 @@ class DetectionCoefficient(RatingCoefficient):
 
         shape = (len(distinct), n_units)
         cells = (levels, rated.unit)
-        targets = scipy.sparse.csr_matrix((is_target.astype(np.float64), cells), shape=shape)
-        points = scipy.sparse.csr_matrix((np.ones(len(rated.scores)), cells), shape=shape)
+        targets = csr_matrix((is_target.astype(np.float64), cells), shape=shape)
+        points = csr_matrix((np.ones(len(rated.scores)), cells), shape=shape)
 
         def evaluate(weights: Floats) -> Floats:
             by_level = np.asarray(points @ weights)

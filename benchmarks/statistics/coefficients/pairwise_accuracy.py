@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from ..remarks import Note, Undefined, remark
@@ -118,12 +117,14 @@ def _find_threshold(groups: Sequence[tuple[Floats, Floats]]) -> float | None:
 
 def _prepare_accuracy(points: RatedPoints, threshold: float) -> Statistic:
     """Return pairwise accuracy where scores that differ by the threshold or less are tied."""
+    from scipy.sparse import csr_matrix
+
     distinct, rows = np.unique(points.scores, return_inverse=True)
     levels, columns = np.unique(points.ratings, return_inverse=True)
     n_rows = len(distinct)
     n_levels = len(levels)
     n_units = int(points.unit.max(initial=-1)) + 1
-    cells = scipy.sparse.csr_matrix(
+    cells = csr_matrix(
         (np.ones(len(points.scores)), (rows * n_levels + columns, points.unit)),
         shape=(n_rows * n_levels, n_units),
     )
@@ -375,13 +376,15 @@ class _SystemCells:
     """
 
     def __init__(self, points: RatedPoints, keys: pd.DataFrame) -> None:
+        from scipy.sparse import csr_matrix
+
         self.points = points
         image, images = pd.factorize(keys["image_id"])
         system, systems = pd.factorize(keys["system"])
         self.shape = (len(images), len(systems))
         entries = image * len(systems) + system, np.arange(len(image))
         size = (len(images) * len(systems), len(image))
-        self._cells = scipy.sparse.csr_matrix((np.ones(len(image)), entries), shape=size)
+        self._cells = csr_matrix((np.ones(len(image)), entries), shape=size)
 
     def counts(self, weights: Floats) -> Floats:
         """Return the number of points of each image and system, shape (n_images, n_systems, n_samples)."""

@@ -6,10 +6,10 @@ The value of a sample and its p-value are those of SciPy but for the last bits, 
 from __future__ import annotations
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from ..bootstrap import MIN_IMAGES
+from ..distributions import mid_ranks
 from ..remarks import Undefined, remark
 from ..weighted_pairs import Floats, check_pairing, check_units, check_weights
 from .coefficient import (
@@ -137,14 +137,11 @@ def _correlate(x: Floats, y: Floats) -> CoefficientValue:
     shape = len(x) / 2 - 1
     if not shape:
         return CoefficientValue(value, 1.0)  # two points are always on a line
-    p_value = 2 * scipy.special.betainc(shape, shape, (1 - abs(value)) / 2)
+
+    from scipy.special import betainc
+
+    p_value = 2 * betainc(shape, shape, (1 - abs(value)) / 2)
     return CoefficientValue(value, float(p_value))
-
-
-def _mid_ranks(values: Floats) -> Floats:
-    """Return the ranks of values, the mean rank of equal ones."""
-    _, indices, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[indices]
 
 
 @register
@@ -165,11 +162,11 @@ class Spearman(RatingCoefficient):
         return lambda sample: ranked.spearman(sample.weights)
 
     def measure(self, points: RatedPoints) -> CoefficientValue:
-        return _correlate(_mid_ranks(points.scores), _mid_ranks(points.ratings))
+        return _correlate(mid_ranks(points.scores), mid_ranks(points.ratings))
 
     def of_means(self, means: SystemMeans) -> Floats:
-        ranks_x = scipy.stats.rankdata(means.x, axis=0)
-        ranks_y = scipy.stats.rankdata(means.y, axis=0)
+        ranks_x = mid_ranks(means.x)
+        ranks_y = mid_ranks(means.y)
         return _pearson_by_column(ranks_x, ranks_y)
 
 

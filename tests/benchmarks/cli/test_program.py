@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -412,3 +415,32 @@ def test_names_are_listed_whole_over_several_lines(monkeypatch: pytest.MonkeyPat
 def test_an_override_that_cannot_be_composed_is_one_line() -> None:
     with says("unknown option of captau data list 'nope': captau data list --help all lists them"):
         hydra_runner.run_hydra(COMMANDS["data list"], ["nope=1"])
+
+
+def test_score_imports_no_scipy(tmp_path: Path) -> None:
+    """The intervals of one system need quantiles alone; SciPy would take longer to import than they take."""
+    images = [f"{number}.jpg" for number in range(12)]
+    candidates = [{"image_id": image, "caption": f"a dog and {image}"} for image in images]
+    references = {image: [f"a dog by {image}", "a cat"] for image in images}
+    (tmp_path / "candidates.json").write_text(json.dumps(candidates), encoding="utf-8")
+    (tmp_path / "references.json").write_text(json.dumps(references), encoding="utf-8")
+
+    program = (
+        "import sys\n"
+        "from captau.benchmarks.cli.main import main\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit as ended:\n"
+        "    assert not ended.code\n"
+        "print('scipy:', sorted(name for name in sys.modules if name.split('.')[0] == 'scipy'))\n"
+    )
+    words = ["score", "candidates.json", "references.json", "metrics=bleu_4,rouge_l,cider"]
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *words, "output_dir=run"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.stdout.splitlines()[-1] == "scipy: []", ended.stderr
+    assert "±" in (tmp_path / "run" / "table.md").read_text(encoding="utf-8")
