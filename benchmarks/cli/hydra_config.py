@@ -6,6 +6,7 @@ Hydra composes a command's configuration of this, of captau's YAML files and of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
@@ -14,6 +15,7 @@ from hydra.core.object_type import ObjectType
 from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
+from hydra.types import RunMode
 from omegaconf import (
     AnyNode,
     BooleanNode,
@@ -29,7 +31,7 @@ from ...conf import own_files, shipped_names
 from ...datasets.paths import expand_home
 from ..options.declaration import Composed, Option
 from ..options.shared import EXPERIMENT
-from ..runs.output_folder import DEFAULT_FOLDER
+from ..runs.output_folder import DEFAULT_FOLDER, HYDRA_FOLDER, temporary_of
 from ..scoring.catalog import dataset_names, read_config, usual_protocol
 from .command import Command
 from .registry import find_command
@@ -42,8 +44,6 @@ _NODES: dict[Any, Callable[..., Any]] = {
 }
 #: Hydra's choice of a log that leaves loggers alone; captau prints its own.
 QUIET = "none"
-#: The folder of Hydra's files in the folder of a run.
-HYDRA_FILES = ".hydra"
 #: The value of `hydra.run.dir` for commands that write no run: the present folder, but not as people type it.
 NO_FOLDER = "./."
 
@@ -125,9 +125,16 @@ def _named_folder(root: DictConfig) -> str:
     return str(expand_home(output_dir)) if output_dir else ""
 
 
-def _output_subdir(run_dir: str) -> str | None:
-    """Return the folder of Hydra's own files in a run's; None where there is no run."""
-    return None if run_dir == NO_FOLDER else HYDRA_FILES
+def _output_subdir(run_dir: str, *, _root_: DictConfig) -> str | None:
+    """Return the folder of Hydra's own files in a run's; None where there is no run.
+
+    Outside of sweeps it has a temporary name until the run is written, as the folder may hold an earlier run.
+    """
+    if run_dir == NO_FOLDER:
+        return None
+    if _root_.hydra.mode == RunMode.MULTIRUN:
+        return HYDRA_FOLDER
+    return temporary_of(Path(HYDRA_FOLDER)).name
 
 
 # The processes of launchers import this module with the job that they are given.

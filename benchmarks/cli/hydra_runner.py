@@ -10,6 +10,7 @@ import contextlib
 import logging
 import math
 import os
+import shutil
 import sys
 import traceback
 import warnings
@@ -33,10 +34,10 @@ from ...datasets.errors import InputError
 from ...metrics.progress import draw_no_bars
 from ...metrics.spec_text import split_at_commas
 from ..options.declaration import Composed
-from ..runs.output_folder import RUN_FILE
+from ..runs.output_folder import HYDRA_FOLDER, RUN_FILE, temporary_of
 from ..scoring.catalog import choices_of
 from .command import Command, Outcome
-from .hydra_config import HYDRA_FILES, QUIET, register
+from .hydra_config import QUIET, register
 from .hydra_errors import COMPOSITION_ERRORS, explain, explain_interpolation
 from .registry import find_command
 from .terminal import hide_log, show_log, show_text
@@ -149,7 +150,7 @@ def _name_job(folder: Path, overrides: Sequence[str]) -> str:
 def _name_unfinished_jobs(sweep_folder: Path) -> list[str]:
     """Return the names of a sweep's jobs that began and wrote no run, as where their process was killed."""
     names: list[str] = []
-    for file in sorted(sweep_folder.glob(f"**/{HYDRA_FILES}/overrides.yaml")):
+    for file in sorted(sweep_folder.glob(f"**/{HYDRA_FOLDER}/overrides.yaml")):
         folder = file.parent.parent
         if not (folder / RUN_FILE).is_file():
             overrides = [str(word) for word in OmegaConf.load(file)]
@@ -171,32 +172,25 @@ class FolderCallback(Callback):
 
     Attributes:
         made: the folders that a run's folder needs and that were not there before.
-        files_folder: where Hydra keeps its files of the run; None where it keeps none.
-        former_files: what lay there before, by path.
+        files_folder: the folder of Hydra's files under its temporary name; None where it has none.
         sweeps: the folder of the sweep that began; empty outside of sweeps.
     """
 
     made: ClassVar[list[Path]] = []
     files_folder: ClassVar[Path | None] = None
-    former_files: ClassVar[dict[Path, bytes]] = {}
     sweeps: ClassVar[list[Path]] = []
 
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
-        """Remember which folders of a run are new, and the files that Hydra writes over."""
+        """Remember which folders of a run are new, and where Hydra's files wait for the run to be written."""
         try:
             folder = Path(config.hydra.run.dir).absolute()
         except OmegaConfBaseException:
             # Hydra meets the same error next, and raises it.
             return
         self.made[:] = [path for path in (folder, *folder.parents) if not path.exists()]
-        if config.hydra.output_subdir is None:
-            return
-
-        files_folder = folder / config.hydra.output_subdir
-        FolderCallback.files_folder = files_folder
-        for path in files_folder.glob("*"):
-            if path.is_file():
-                self.former_files[path] = path.read_bytes()
+        temporary = temporary_of(folder / HYDRA_FOLDER)
+        if config.hydra.output_subdir == temporary.name:
+            FolderCallback.files_folder = temporary
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         """Log the sweep's folder."""
@@ -212,30 +206,31 @@ class FolderCallback(Callback):
 
 
 @contextlib.contextmanager
-def _folders_restored(job: Job) -> Generator[None]:
-    """Remove the folders that Hydra made for a run which then wrote nothing, and its files in those of other runs."""
+def _folders_settled(job: Job) -> Generator[None]:
+    """Put Hydra's files beside the run that was written, or remove them where the run wrote nothing."""
     FolderCallback.made.clear()
     FolderCallback.files_folder = None
-    FolderCallback.former_files.clear()
     FolderCallback.sweeps.clear()
+    is_done = False
     try:
         yield
+        is_done = job.error is None
     finally:
+        if FolderCallback.files_folder is not None:
+            _settle_files(FolderCallback.files_folder, is_done)
         if made := list(FolderCallback.made):
             _remove_if_unused(made)
-        elif job.error is not None and FolderCallback.files_folder is not None:
-            _restore_files(FolderCallback.files_folder, FolderCallback.former_files)
 
 
-def _restore_files(folder: Path, former_files: Mapping[Path, bytes]) -> None:
-    """Take the files of a run that was refused out of Hydra's folder in the folder of another run."""
-    for path in folder.glob("*"):
-        if path in former_files:
-            path.write_bytes(former_files[path])
-        else:
-            path.unlink()
-    if folder.is_dir() and not former_files:
-        folder.rmdir()
+def _settle_files(temporary: Path, is_done: bool) -> None:
+    """Rename Hydra's files of a run that was written, and remove those of one that was not."""
+    folder = temporary.with_name(HYDRA_FOLDER)
+    # The run is whole without them.
+    with contextlib.suppress(OSError):
+        if is_done and temporary.is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
+            temporary.rename(folder)
+    shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _remove_if_unused(folders: Sequence[Path]) -> None:
@@ -367,7 +362,7 @@ def run_hydra(command: Command, words: Sequence[str]) -> int:
 
     try:
         with (
-            _folders_restored(job),
+            _folders_settled(job),
             _log_restored(),
             _argv(arguments),
             warnings.catch_warnings(),

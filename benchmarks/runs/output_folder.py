@@ -66,6 +66,10 @@ PLOTS_FOLDER = "plots"
 RUN_FILE = "run.json"
 #: The page of `captau report`, which a new run removes as well.
 REPORT_FILE = "report.html"
+#: The folder of Hydra's files of a run: its configuration and what was typed.
+HYDRA_FOLDER = ".hydra"
+#: An earlier run lies under the temporary name of this one while another takes its place.
+_ASIDE = "earlier"
 
 
 def check_writable(path: Path) -> None:
@@ -102,7 +106,7 @@ def write_file(path: Path, content: bytes) -> None:
         InputError: where there is no room or no right to write.
     """
     path = path.resolve()  # of a link, what it points to
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_of(path)
 
     try:
         if _is_special(path):
@@ -124,15 +128,32 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def _sweep(folder: Path, name: str = ".+") -> None:
-    """Remove temporary files of killed runs whose name matches."""
+    """Remove temporary files of killed runs whose name matches, and keep the run that one had moved aside."""
     for path in folder.glob(".*.tmp"):
-        match = re.fullmatch(rf"\.{name}\.(\d+)\.tmp", path.name)
-        if match is None or is_process_alive(int(match.group(1))):
+        match = re.fullmatch(rf"\.({name})\.(\d+)\.tmp", path.name)
+        if match is None or is_process_alive(int(match.group(2))):
             continue
-        if path.is_dir():
+
+        if not path.is_dir():
+            path.unlink(missing_ok=True)
+        elif match.group(1) == _ASIDE and (path / RUN_FILE).is_file():
+            _complete_earlier_run(folder, path)
             _keep_beside(folder, path)
         else:
-            path.unlink(missing_ok=True)
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _complete_earlier_run(folder: Path, aside: Path) -> None:
+    """Move what a killed process had not yet moved of an earlier run, whose run.json went first.
+
+    No file of the new run has its name before all of the earlier run's are moved, so that what is missing aside is
+    still the earlier run's.
+    """
+    missing: list[str] = []
+    for name in _list_files(folder, (aside / RUN_FILE).read_bytes()):
+        if (folder / name).is_file() and not (aside / name).exists():
+            missing.append(name)
+    _move_files(missing, folder, aside)
 
 
 @contextlib.contextmanager
@@ -282,7 +303,7 @@ class OutputFolder:
         Raises:
             InputError: where there is no room or no right to write; the folder is as it was then.
         """
-        temporaries = {name: self.path / f".{name}.{os.getpid()}.tmp" for name in files}
+        temporaries = {name: temporary_of(self.path / name) for name in files}
         _sweep(self.path)
 
         try:
@@ -320,13 +341,17 @@ class OutputFolder:
             temporaries: the files that the block renames, by the names that they get.
             new_record: the new run's run.json, if it has one.
         """
-        names = [name for name in self._earlier_files() if (self.path / name).is_file()]
+        try:
+            record = (self.path / RUN_FILE).read_bytes()
+        except OSError:
+            record = b""
+        names = [name for name in _list_files(self.path, record) if (self.path / name).is_file()]
         if not names:
             yield
             return
 
-        is_repeated = _is_same_run((self.path / RUN_FILE).read_bytes(), new_record)
-        aside = self.path / f".earlier.{os.getpid()}.tmp"
+        is_repeated = _is_same_run(record, new_record)
+        aside = temporary_of(self.path / _ASIDE)
         try:
             _move_files(names, self.path, aside)
             yield
@@ -345,21 +370,19 @@ class OutputFolder:
         else:
             _keep_beside(self.path, aside)
 
-    def _earlier_files(self) -> list[str]:
-        """Return the files of an earlier run in this folder, and the page and figures that were made of it."""
-        try:
-            names = files_of_record((self.path / RUN_FILE).read_bytes())
-        except OSError:
-            return []
-        if not names:
-            return []
 
-        figures: list[str] = []
-        for path in (self.path / PLOTS_FOLDER).glob("*"):
-            if path.suffix in (".svg", ".png", ".pdf"):
-                figures.append(f"{PLOTS_FOLDER}/{path.name}")
+def _list_files(folder: Path, record: bytes) -> list[str]:
+    """List the files of a run, with its page, its figures and Hydra's files, by its run.json; none if that is not captau's."""
+    names = files_of_record(record)
+    if not names:
+        return []
 
-        return names + figures
+    for path in (folder / PLOTS_FOLDER).glob("*"):
+        if path.suffix in (".svg", ".png", ".pdf"):
+            names.append(f"{PLOTS_FOLDER}/{path.name}")
+    for path in (folder / HYDRA_FOLDER).glob("*.yaml"):
+        names.append(f"{HYDRA_FOLDER}/{path.name}")
+    return names
 
 
 def _is_same_run(earlier: bytes, new: bytes | None) -> bool:
@@ -371,10 +394,21 @@ def _is_same_run(earlier: bytes, new: bytes | None) -> bool:
 
 
 def _move_files(names: Iterable[str], source: Path, target: Path) -> None:
-    """Move files from one folder to another, in order."""
+    """Move files from one folder to another, in order, and remove the folders in it that this leaves empty."""
+    emptied: set[Path] = set()
     for name in names:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).replace(target / name)
+        emptied.add((source / name).parent)
+
+    for folder in emptied - {source}:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def temporary_of(path: Path) -> Path:
+    """Return the temporary name of a file or folder, which tells whether the process that made it is alive."""
+    return path.with_name(f".{path.name.removeprefix('.')}.{os.getpid()}.tmp")
 
 
 def _keep_beside(folder: Path, earlier: Path) -> None:
