@@ -326,7 +326,7 @@ def estimate(
         images: the folder of images, for the study and for metrics that look at them.
         partial: true takes the images that all systems have captioned.
         columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
-            image_id, caption, references, rows, candidate_id.
+            image_id, caption, references, rows, candidate_id, candidate_caption, candidate_rows.
         statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
             Keys: level, seed, correction.
         data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).
@@ -388,7 +388,7 @@ def probe(
         pairs: the most pairs of a fault.
         seed: the seed of all draws of faults.
         columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
-            image_id, caption, references, rows, candidate_id.
+            image_id, caption, references, rows, candidate_id, candidate_caption, candidate_rows.
         statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
             Keys: interval, replicates, level, seed.
         data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).
@@ -548,12 +548,12 @@ def score(
             finished run of captau bench. It is shown where captions like yours were judged; null shows
             none.
         notes: full explains the scores; short prints the metrics' signatures in one line, as papers
-            quote them, and the rest is in run.json.
+            quote them, and what looks like a fault of the files; the rest is in run.json.
         keep_metric: writes kept.json: the captions that this metric gives keep.above or more (captau
             thresholds shows what a threshold keeps).
         keep_above: the lowest score that is kept.
         columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
-            image_id, caption, references, rows, candidate_id.
+            image_id, caption, references, rows, candidate_id, candidate_caption, candidate_rows.
         statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
             Keys: interval, replicates, level, seed, correction.
         data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).

@@ -166,10 +166,15 @@ def _read_naming_flag(flag: str, value: str, rest: list[str]) -> list[str]:
     return [f"{flag}={value}"]
 
 
-#: Spellings of options that name the column of image ids in one file.
+#: Spellings of options that name the columns of one file.
 _FILE_COLUMNS = {
     "candidates.columns.image_id": "columns.candidate_id",
+    "candidates.columns.caption": "columns.candidate_caption",
+    "candidates.columns.rows": "columns.candidate_rows",
     "references.columns.image_id": "columns.image_id",
+    "references.columns.caption": "columns.caption",
+    "references.columns.references": "columns.references",
+    "references.columns.rows": "columns.rows",
 }
 
 

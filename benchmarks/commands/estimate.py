@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,11 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.reading.caption_files import (
-    CandidateFile,
     ReferenceFile,
     join_systems,
     read_references,
     read_systems,
 )
-from ...datasets.reading.caption_ids import match_image_ids
 from ...datasets.reading.rating_files import RatingFile, read_ratings
 from ...metrics.base import Metric
 from ..evaluation.prepared_datasets import provenance
@@ -55,11 +52,10 @@ from ..runs.results import RunClock, tables_as_csv
 from ..scoring.catalog import metric_style
 from ..scoring.corpus_scores import (
     PLAIN_PROTOCOL,
-    make_caption_items,
     make_scorer,
-    select_images,
 )
 from ..scoring.scorer import score_all
+from ..scoring.system_items import SystemItems, make_system_items
 from ..scoring.unavailable_metrics import (
     check_works_without_references,
     find_unavailable,
@@ -84,25 +80,6 @@ CITATION = """@article{angelopoulos2023ppi,
   year={2023}
 }
 """
-
-
-@dataclass(frozen=True)
-class _Captions:
-    """The captions that were read.
-
-    Attributes:
-        files: of each system.
-        references: None where there are none.
-        items: of each system, a row a caption, in the order of `images`.
-        images: the images that count.
-        notes: sentences on how the files were read.
-    """
-
-    files: dict[str, CandidateFile]
-    references: ReferenceFile | None
-    items: dict[str, pd.DataFrame]
-    images: list[str]
-    notes: list[str]
 
 
 def run(options: EstimateOptions) -> Results:
@@ -158,36 +135,30 @@ def run(options: EstimateOptions) -> Results:
     )
 
 
-def _read_captions(options: EstimateOptions) -> _Captions:
+def _read_captions(options: EstimateOptions) -> SystemItems:
     """Read the captions and references, and match their images."""
     files = join_systems(
         (file.name, read_systems(file.path, file.content, options.columns))
         for file in options.candidates
     )
-    references: dict[str, ReferenceFile] = {}
+    references: ReferenceFile | None = None
     if options.references is not None:
-        read = read_references(options.references.path, options.references.content, options.columns)
-        references[""] = read
+        given = options.references
+        references = read_references(given.path, given.content, options.columns)
     else:
         check_works_without_references(options.metrics)
 
-    files, notes = match_image_ids(files, references)
-    # Only one of the sets of references; the order of images is that of the first system's file.
-    images = select_images(files, references, options.partial)[""]
-    items: dict[str, pd.DataFrame] = {}
-    for name, file in files.items():
-        items[name] = make_caption_items(
-            file,
-            references.get(""),
-            image_ids=images,
-            images=options.images,
-            system=name if len(files) > 1 else None,
-        )
-    return _Captions(files, references.get(""), items, images, notes)
+    return make_system_items(
+        files,
+        references,
+        partial=options.partial,
+        images=options.images,
+        are_labelled=len(files) > 1,
+    )
 
 
 def _score(
-    captions: _Captions, metrics: Sequence[Metric], options: EstimateOptions
+    captions: SystemItems, metrics: Sequence[Metric], options: EstimateOptions
 ) -> tuple[ScoredSystems, list[str]]:
     """Score all captions, and leave out metrics that have no score of some."""
     store = options.locations.store()
@@ -295,7 +266,7 @@ def _choice_notes(
 
 def _plan(
     options: EstimateOptions,
-    captions: _Captions,
+    captions: SystemItems,
     systems: ScoredSystems,
     placed: PlacedRatings | None,
     choice: RatedChoice,

@@ -194,7 +194,8 @@ def run(options: ScoreOptions) -> ScoreResults:
     }
     if options.printed_notes == "short":
         signature_line = " · ".join(signatures.values())
-        tables[0] = replace(tables[0], notes=[signature_line])
+        # What may be wrong with the numbers is said beside them.
+        tables[0] = replace(tables[0], notes=[signature_line, *file_notes])
     return ScoreResults.make(scores, record, tables)
 
 

@@ -22,7 +22,8 @@ from ...datasets.reading.caption_files import (
 )
 from ...datasets.reading.caption_ids import match_image_ids
 from ...datasets.reading.cells import parse_number
-from ...datasets.reading.table import Table, read_table
+from ...datasets.reading.file_kinds import find_kind
+from ...datasets.reading.table import USUAL_COLUMNS, Columns, Table, read_table
 from ...datasets.registry import load
 from ..options.validate import ValidateOptions
 from ..runs.tables import count_of
@@ -90,7 +91,7 @@ def validate(options: ValidateOptions) -> Verdict:
     if size > MOST_BYTES:
         faults.add(f"{path}: {size:,} bytes; {MOST_BYTES:,} at most are read")
         content = "nothing read"
-    elif options.of_scores:
+    elif _holds_scores(options):
         content = _check_score_file(options, faults)
     else:
         content = _check_caption_file(options, faults, remarks)
@@ -98,13 +99,98 @@ def validate(options: ValidateOptions) -> Verdict:
     return Verdict.of_faults(path, faults, content, remarks)
 
 
+def _holds_scores(options: ValidateOptions) -> bool:
+    """Tell whether a file holds a metric's scores, by the options or, of a table, by its columns."""
+    if options.named_kind is not None:
+        return options.named_kind == "scores"
+    if not _is_table(options.file):
+        return False
+
+    try:
+        return "score" in read_table(options.file)
+    except InputError:
+        # What is wrong with it is said where its captions are read.
+        return False
+
+
+def _is_table(path: Path) -> bool:
+    """Tell whether a file is a table, and no JSON; one that cannot be told is none."""
+    try:
+        return find_kind(path) != "json"
+    except InputError:
+        return False
+
+
 def _check_caption_file(options: ValidateOptions, faults: Faults, remarks: Faults) -> str:
     """Check captions, and return words on how many there are."""
     references = None
     if options.references is not None:
-        references = read_references(options.references)
+        references = read_references(options.references, columns=options.columns)
         for finding in references.find_faults():
-            remarks.add_all(finding.lines)
+            remarks.add_places(finding.lines)
+    if _is_table(options.file) or not is_zip(options.file, _read_head(options.file)):
+        if options.member is not None:
+            raise InputError(
+                f"member={options.member} names a file in a zip archive, which {options.file} is not"
+            )
+        return _check_systems(options, references, faults, remarks)
+
+    return _check_archive(options, references, faults, remarks)
+
+
+def _read_head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(4)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _check_systems(
+    options: ValidateOptions, references: ReferenceFile | None, faults: Faults, remarks: Faults
+) -> str:
+    """Check the captions of a file as `captau score` reads it, of one system or several, and return words on them."""
+    try:
+        _check_rows_of_parquet(options.file)
+    except InputError as error:
+        faults.add(str(error))
+        return "no captions"
+    systems = _read_systems(options.file, None, options.columns, faults)
+    notes = [*references.notes] if references is not None else []
+    n_captions = 0
+    for file in systems.values():
+        notes += [note for note in file.notes if note not in notes]
+        candidates = file
+        if references is not None:
+            candidates, id_notes = _match_ids(file, references, faults)
+            notes += id_notes
+        _check_captions(candidates, _needed_images(references), faults, remarks, references)
+        n_captions += len(candidates.captions)
+
+    words = count_of(n_captions, "caption") if n_captions else "no captions"
+    if len(systems) > 1:
+        words += f" of {len(systems):,} systems"
+    return "; ".join([words, *map(_as_clause, notes)])
+
+
+def _needed_images(references: ReferenceFile | None) -> list[str] | None:
+    """Return the images that need a caption; None where any may have one."""
+    if references is None:
+        return None
+
+    return [i for i in references.texts if i not in references.void_images]
+
+
+def _as_clause(note: str) -> str:
+    """Return a sentence as a part of another."""
+    begins_with_word = note[1:2].islower() or note[1:2] == " "
+    return (note[:1].lower() if begins_with_word else note[:1]) + note[1:].removesuffix(".")
+
+
+def _check_archive(
+    options: ValidateOptions, references: ReferenceFile | None, faults: Faults, remarks: Faults
+) -> str:
+    """Check the captions in a zip archive of results, and return words on how many there are."""
     try:
         data = options.file.read_bytes()
     except OSError as error:
@@ -112,10 +198,6 @@ def _check_caption_file(options: ValidateOptions, faults: Faults, remarks: Fault
 
     texts = results_in(options.file, data, faults)
     if options.member is not None:
-        if not is_zip(options.file, data):
-            raise InputError(
-                f"member={options.member} names a file in a zip archive, which {options.file} is not"
-            )
         texts = {name: texts[name] for name in texts if name == options.member}
         if not texts and not faults.count:
             raise InputError(f"{options.file}: member={options.member} is not in it")
@@ -133,9 +215,9 @@ def _check_caption_file(options: ValidateOptions, faults: Faults, remarks: Fault
             counts.append(0)
             continue
         if expected is not None:
-            candidates, notes = _match_ids(candidates, expected, faults)
-        image_ids = None if expected is None else list(expected.texts)
-        _check_captions(candidates, image_ids, faults, remarks)
+            candidates, id_notes = _match_ids(candidates, expected, faults)
+            notes += map(_as_clause, id_notes)
+        _check_captions(candidates, _needed_images(expected), faults, remarks, expected)
         counts.append(len(candidates.captions))
 
     words = [count_of(n, "caption") if n else "no captions" for n in counts] or ["no captions"]
@@ -153,7 +235,7 @@ def _match_ids(
         faults.add(str(error))
         return candidates, []
 
-    return matched[""], [note[:1].lower() + note[1:].removesuffix(".") for note in notes]
+    return matched[""], notes
 
 
 def _find_covering_member(
@@ -214,17 +296,25 @@ def _check_captions(
     image_ids: Collection[str] | None,
     faults: Faults,
     remarks: Faults | None,
+    references: ReferenceFile | None = None,
 ) -> None:
-    """Check the captions of one system; see `check_captions`."""
+    """Check the captions of one system; see `check_captions`.
+
+    Args:
+        references: those whose void images may have a caption, and need none.
+    """
     expected = None if image_ids is None else set(image_ids)
+    if expected is not None and references is not None:
+        expected |= references.void_images
     for image_id in candidates.captions:
         if expected is not None and image_id not in expected:
             where = f"{candidates.source.name}:{candidates.lines[image_id]}"
             faults.add(f"{where}: unknown image {quote(image_id)}")
     for finding in candidates.find_faults():
-        takes = faults if finding.is_fatal else remarks
-        if takes is not None:
-            takes.add_all(finding.lines)
+        if finding.is_fatal:
+            faults.add_all(finding.lines)
+        elif remarks is not None:
+            remarks.add_places(finding.lines)
     for image_id in image_ids or ():
         if image_id not in candidates.captions:
             faults.add(f"{candidates.source.name}: no caption of image {quote(image_id)}")
@@ -237,7 +327,16 @@ class _NoCaptionFileError(Exception):
 def _read_captions(data: bytes, path: Path, member: str, faults: Faults) -> CandidateFile | None:
     """Return the captions of one system; None where the file has none, or those of several systems."""
     name = f"{path}: {member}" if member else str(path)
+    systems = _read_systems(Path(name), data, USUAL_COLUMNS, faults)
+    if len(systems) > 1:
+        faults.add(f"{name}: captions of {len(systems)} systems, where one is expected")
+    return next(iter(systems.values())) if len(systems) == 1 else None
 
+
+def _read_systems(
+    path: Path, data: bytes | None, columns: Columns, faults: Faults
+) -> dict[str, CandidateFile]:
+    """Return the captions of each system; none where the file has none. Its faults go to `faults`."""
     n_before = faults.count
 
     def report(error: InputError) -> None:
@@ -246,16 +345,12 @@ def _read_captions(data: bytes, path: Path, member: str, faults: Faults) -> Cand
             raise _NoCaptionFileError
 
     try:
-        systems = read_systems(Path(name), data, report=report)
+        return read_systems(path, data, columns, report=report)
     except InputError as error:
         faults.add(str(error))
-        return None
     except _NoCaptionFileError:
-        faults.add(f"{name}: more than {_MOST_FAULTS:,} faults; not a file of captions")
-        return None
-    if len(systems) > 1:
-        faults.add(f"{name}: captions of {len(systems)} systems, where one is expected")
-    return next(iter(systems.values())) if len(systems) == 1 else None
+        faults.add(f"{path}: more than {_MOST_FAULTS:,} faults; not a file of captions")
+    return {}
 
 
 def _check_score_file(options: ValidateOptions, faults: Faults) -> str:
@@ -302,17 +397,28 @@ def _read_table(path: Path) -> Table:
     Raises:
         InputError: where it cannot be read, or has too many.
     """
-    if path.suffix.lower() == ".parquet":
-        import pyarrow
-        from pyarrow import parquet
-
-        try:
-            rows = parquet.ParquetFile(path).metadata.num_rows
-        except (pyarrow.ArrowException, OSError, ValueError) as error:
-            raise InputError(f"{path}: not valid Parquet ({error})") from error
-        if rows > MOST_ROWS:
-            raise InputError(f"{path}: {rows:,} rows; {MOST_ROWS:,} at most are read")
+    _check_rows_of_parquet(path)
     return read_table(path)
+
+
+def _check_rows_of_parquet(path: Path) -> None:
+    """Check that a Parquet file has no more rows than are read; other files pass.
+
+    Raises:
+        InputError: where it has, or cannot be read.
+    """
+    if path.suffix.lower() != ".parquet":
+        return
+
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        rows = parquet.ParquetFile(path).metadata.num_rows
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path}: not valid Parquet ({error})") from error
+    if rows > MOST_ROWS:
+        raise InputError(f"{path}: {rows:,} rows; {MOST_ROWS:,} at most are read")
 
 
 def _check_rows(

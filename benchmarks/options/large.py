@@ -36,6 +36,8 @@ def columns_part() -> Any:
             "references": "the column of references; with a *, as in caption_*, those of one reference each",
             "rows": "of a JSON file that is an object, the key of its list of rows",
             "candidate_id": "the column of image ids in candidates alone (candidates.columns.image_id= says the same)",
+            "candidate_caption": "the column of captions in candidates alone (candidates.columns.caption= says the same)",
+            "candidate_rows": "the key of the list of rows in candidates alone (candidates.columns.rows= says the same)",
         }.items()
     )
     return part(lambda composed: Columns(**composed["columns"]), *options, default_factory=Columns)

@@ -387,8 +387,8 @@ examples.csv, table.md, table.tex and run.json.
     )
     printed_notes: str = option(
         "full",
-        "full explains the scores; short prints the metrics' signatures in one line, as papers quote them, and the rest is "
-        "in run.json",
+        "full explains the scores; short prints the metrics' signatures in one line, as papers quote them, and what looks like "
+        "a fault of the files; the rest is in run.json",
         key="notes",
         check=shared.one_of(NOTES, "value of notes"),
         takes="full|short",

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from ...datasets.errors import InputError
+from ...datasets.reading.table import Columns
 from . import shared
 from .declaration import NEEDED, Composed, Options, option, part
+from .large import columns_part
 
 KINDS = ("captions", "scores")
-#: The endings of files of scores.
-_SCORE_ENDINGS = (".csv", ".tsv", ".parquet")
 
 
 def _dataset_of(composed: Composed) -> str | None:
@@ -31,6 +31,7 @@ class ValidateOptions(Options):
 captau validate captions_val2014_mine_results.json
 captau validate results.zip references=captions_val2014.json
 captau validate results.zip references=captions_val2014.json member=captions_val2014_mine_results.json
+captau validate answers.csv references=captions_val2014.json columns.caption=answer
 captau validate mine.csv dataset=flickr8k_expert
 """
     notes: ClassVar[str] = """
@@ -41,14 +42,15 @@ docs/submissions.md shows the formats.
     file: Path = option(
         NEEDED,
         'the submission (file= may be left out); captions: COCO results ([{"image_id", '
-        '"caption"}]), a zip of them, an object image id -> caption, or JSON lines; scores: CSV, '
-        "TSV, JSON lines or Parquet with score and either item_id or image_id and caption",
+        '"caption"}]), a zip of them, an object image id -> caption, JSON lines, or a table (CSV, TSV, Parquet, Excel), '
+        "as captau score reads them; scores: CSV, TSV, JSON lines or Parquet with score and either item_id or image_id and "
+        "caption",
         takes="FILE",
     )
     kind: str | None = option(
         None,
-        "what the file holds; the default is scores if dataset= is set or the ending is .csv, .tsv"
-        " or .parquet",
+        "what the file holds; the default is scores if dataset= is set, or if it is a table with a column score, and else "
+        "captions",
         takes="captions|scores",
         check=shared.one_of(KINDS),
     )
@@ -69,21 +71,28 @@ docs/submissions.md shows the formats.
         *shared.dataset_options(None, "the dataset; each of its items needs a score", takes="NAME"),
         default=None,
     )
-    limit: int = option(20, "the largest number of faults to list", check=shared.at_least(1))
+    columns: Columns = columns_part()
+    limit: int = option(
+        20,
+        "the largest number of faults to list, and of places at which one check found something",
+        check=shared.at_least(1),
+    )
     data_root: Path | None = part(shared.data_root_of, shared.DATA_ROOT, default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.of_scores and (self.references or self.member):
+        if (self.kind == "scores" or self.dataset) and (self.references or self.member):
             raise InputError(
                 "references=… and member=… belong to captions; scores need dataset=NAME"
             )
-        if not self.of_scores and self.dataset:
+        if self.kind == "captions" and self.dataset:
             raise InputError("dataset=… belongs to scores; captions need references=FILE")
 
     @property
-    def of_scores(self) -> bool:
-        """True where the file holds a metric's scores."""
+    def named_kind(self) -> str | None:
+        """What the options say that the file holds, `captions` or `scores`; None where its content tells."""
         if self.kind is not None:
-            return self.kind == "scores"
-        return self.dataset is not None or self.file.suffix.lower() in _SCORE_ENDINGS
+            return self.kind
+        if self.dataset is not None:
+            return "scores"
+        return "captions" if self.references or self.member else None

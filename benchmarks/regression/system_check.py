@@ -14,11 +14,9 @@ from ...datasets.errors import InputError
 from ...datasets.reading.caption_files import (
     CandidateFile,
     ReferenceFile,
-    describe_files,
     read_references,
     read_systems,
 )
-from ...datasets.reading.caption_ids import match_image_ids
 from ...datasets.reading.table import Columns
 from ...datasets.reading.yaml_document import MAX_CHARACTERS, MAX_NODES
 from ...metrics.base import Metric
@@ -31,11 +29,10 @@ from ..scoring.catalog import MetricStyle, metric_style, resolve_metrics
 from ..scoring.corpus_scores import (
     SystemScores,
     compare_systems,
-    make_caption_items,
     score_system,
-    select_images,
 )
 from ..scoring.score_store import ScoreStore
+from ..scoring.system_items import make_system_items
 from ..scoring.unavailable_metrics import (
     check_works_without_references,
     find_unavailable,
@@ -260,17 +257,14 @@ class SystemCheck:
         Raises:
             InputError: where images lack captions or references.
         """
-        reference_sets = {} if references is None else {"references": references}
-        # One set of references at most, so that there is one selection of images.
-        matched, id_notes = match_image_ids(systems, reference_sets)
-        (image_ids,) = select_images(matched, reference_sets, self.choices.partial).values()
-
+        made = make_system_items(
+            systems, references, partial=self.choices.partial, images=self.choices.images
+        )
         items: dict[str, pd.DataFrame] = {}
-        for system, captions in matched.items():
-            frame = make_caption_items(captions, references, image_ids, self.choices.images)
+        for system, frame in made.items.items():
             items[system] = normalise_items(frame, self.choices.normalise)
 
-        return items, [*id_notes, *describe_files([*reference_sets.values(), *matched.values()])]
+        return items, made.notes
 
     def _read_baseline(self) -> SystemBaseline | None:
         """Read the baseline; return None where `against` is none, or one that `update` is to make.

@@ -225,9 +225,10 @@ def _check_complete(
 
     uncaptioned = [i for i in images if i not in candidates.captions]
     if uncaptioned:
+        left_out = f" ({candidates.left_out.removesuffix('.')})" if candidates.left_out else ""
         raise InputError(
             f"{candidates.source.name}: {len(uncaptioned):,} of the {len(images):,} images of {file_name} "
-            f"have no caption, such as '{min(uncaptioned)}'; add them, or score the others with partial=true"
+            f"have no caption, such as '{min(uncaptioned)}'; add them, or score the others with partial=true{left_out}"
         )
 
     # With references, one too many was found before: it has none.

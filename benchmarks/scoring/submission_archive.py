@@ -12,7 +12,7 @@ import reprlib
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -59,6 +59,14 @@ class Faults:
         """Count several faults, as `add` does one."""
         for line in lines:
             self.add(line)
+
+    def add_places(self, lines: Sequence[str]) -> None:
+        """Count the places where one check found something, and store the lines of some, so that no check hides another."""
+        self.count += len(lines)
+        self.lines += lines[: self.limit]
+        if len(lines) > self.limit:
+            n_more = len(lines) - self.limit
+            self.lines.append(f"… and {n_more:,} more such lines, which a larger limit= lists")
 
 
 def is_zip(path: Path, data: bytes) -> bool:

@@ -7,11 +7,13 @@ Nothing is changed or left out: a caption of `**bold**` text is scored as it sta
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..caption_texts import find_script, is_unsegmented
 from ..errors import shorten
 from .caption_patterns import (
     CONTROL,
@@ -19,15 +21,20 @@ from .caption_patterns import (
     FAILURE_PARTS,
     FAILURES,
     HTML,
+    INDEFINITE,
+    INVISIBLE,
     LATEX,
     LEAD_IN,
     MARKDOWN,
+    MAYBE_TURNS,
     MISSING,
+    NUMBER,
     PRINTED_OBJECT,
     SIGNS,
     THOUGHTS,
     TOKENS,
     TURNS,
+    WIDE,
     WRONG_CODE,
 )
 from .cells import is_printed_list
@@ -52,6 +59,8 @@ class TextCheck:
         is_of_captions, is_of_references: of which texts it is.
         is_fatal: whether a submission with such a caption is not valid.
         needs_sign: whether only a text with one of `caption_patterns.SIGNS` can have the fault.
+        least_share: of which share of a file's texts it is a fault, where single ones may well have it; 0 for any.
+        least_count: of how many texts it then is one.
     """
 
     code: str
@@ -61,6 +70,8 @@ class TextCheck:
     is_of_references: bool = True
     is_fatal: bool = False
     needs_sign: bool = False
+    least_share: float = 0
+    least_count: int = 3
 
 
 @dataclass(frozen=True)
@@ -117,6 +128,18 @@ def _looks_failed(text: str, _: str) -> bool:
     return FAILURES.search(text) is not None
 
 
+def _is_one_word(text: str) -> bool:
+    """Tell whether a text is a word, and no caption of a script that sets no blanks between words."""
+    return len(text.split()) == 1 and (text.isascii() or not is_unsegmented(text))
+
+
+def _is_decomposed(text: str) -> bool:
+    if text.isascii():
+        return False
+
+    return len(unicodedata.normalize("NFC", text)) < len(text)
+
+
 def _is_printed(text: str, _: str) -> bool:
     return is_printed_list(text.strip()) or PRINTED_OBJECT.fullmatch(text) is not None
 
@@ -141,6 +164,18 @@ TEXT_CHECKS = (
         is_of_references=False,
     ),
     TextCheck(
+        code="number",
+        has_fault=lambda text, _: NUMBER.fullmatch(text) is not None,
+        words="are a number alone",
+    ),
+    TextCheck(
+        code="one_word",
+        has_fault=lambda text, _: _is_one_word(text),
+        words="are one word, as if captions had been cut into words",
+        least_share=0.75,
+        least_count=6,
+    ),
+    TextCheck(
         code="image_id",
         has_fault=_is_image_id,
         words="are their image's id",
@@ -156,6 +191,13 @@ TEXT_CHECKS = (
         has_fault=_has_pattern(TURNS),
         words="hold the turns of a chat",
         needs_sign=True,
+    ),
+    TextCheck(
+        code="turns",
+        has_fault=_has_pattern(MAYBE_TURNS),
+        words="hold the turns of a chat",
+        needs_sign=True,
+        least_share=0.5,
     ),
     TextCheck(
         code="tokens",
@@ -213,6 +255,21 @@ TEXT_CHECKS = (
         words="hold letters that were read in a wrong code, such as Ã©",
         needs_sign=True,
     ),
+    TextCheck(
+        code="decomposed",
+        has_fault=lambda text, _: _is_decomposed(text),
+        words="hold accents as characters of their own (Unicode's form NFD), which differ from composed letters",
+    ),
+    TextCheck(
+        code="wide",
+        has_fault=lambda text, _: not text.isascii() and WIDE.fullmatch(text) is not None,
+        words="hold full-width letters, which differ from the usual ones",
+    ),
+    TextCheck(
+        code="invisible",
+        has_fault=lambda text, _: not text.isascii() and INVISIBLE.search(text) is not None,
+        words="hold signs without width within words",
+    ),
 )
 
 
@@ -236,20 +293,29 @@ class Separator:
 SEPARATORS = (
     Separator("|||", re.compile(r"\|\|\|")),
     Separator("||", re.compile(r"\|\|")),
-    Separator("|", re.compile(r"\|")),
+    Separator("|", re.compile(r"(?<!<)\|(?!>)")),
     Separator("<sep>", re.compile(r"<\|?sep\|?>", re.IGNORECASE)),
     Separator("[SEP]", re.compile(r"\[sep\]", re.IGNORECASE)),
     Separator("\\n", re.compile(r"\S\s*\\[nrt]\s*\S")),
-    Separator("###", re.compile(r"\w[^\n]*\#\#\#")),
+    Separator("###", re.compile(r"\w\W*(?<!#)###(?!#)\s*[^\W\d_]")),
     Separator("a tab", re.compile(r"\S\t\s*\S")),
-    Separator("@@", re.compile(r"@@")),
+    Separator("@@", re.compile(r"(?:^|\s)@@|@@(?=\S)")),
     Separator("&&", re.compile(r"&&")),
     Separator("1. … 2. …", re.compile(r"^\s*\(?1[.):]\s.*\b2[.):]\s", re.DOTALL)),
     Separator("a line end", re.compile(r"\S[ \t]*[\r\n\u2028]+\s*\S"), is_common=True),
     Separator(";", re.compile(r"[;；]\s*\S"), is_common=True),
     Separator("/", re.compile(r"\w\s*/\s*\w"), is_common=True),
-    Separator("quotes", re.compile(r"[\"”]\s*,?\s*[\"“]\S"), is_common=True),
+    Separator("quotes", re.compile(r"[\"”]\s*,?\s*[\"“]\S|['’]\s*[,;]\s*['‘]\S"), is_common=True),
 )
+#: Where sentences, or parts of one, may be captions of their own.
+_FULL_STOP = re.compile(r"\.\s+")
+_COMMA = re.compile(r",\s+")
+#: The most words of five captions that are joined; a text of more is one long description.
+_LONGEST_JOINED = 80
+#: The fewest words of a part between commas that may be a caption.
+_SHORTEST_PART = 4
+#: The patterns of markup that may be a separator as well.
+_MARKUP = (TOKENS, HTML, THOUGHTS, re.compile(r"^[*_]+$"))
 #: A sign or a tag within a text that whole captions have now and then, and nearly no set of captions in each.
 _RARE_SIGN = re.compile(r"\S\s*(</?\w+\s*/?>|--+|::+|\.\.\.+|[^\w\s.,:'\"’“”!?()%-]+)\s*(?=\S)")
 
@@ -261,7 +327,7 @@ def check_captions(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
         texts: the captions of one system.
     """
     checks = [check for check in TEXT_CHECKS if check.is_of_captions]
-    findings = _run_text_checks(checks, texts, "captions")
+    findings = [*_run_text_checks(checks, texts, "captions"), *_find_glued(texts, "captions")]
     if len(texts) < 2:
         return findings
 
@@ -322,39 +388,87 @@ def check_references(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
     """
     checks = [check for check in TEXT_CHECKS if check.is_of_references]
     findings = _run_text_checks(checks, texts, "references")
-    glued = _find_glued(texts)
+    glued = _find_glued(texts, "references")
     # The first of them says most: it makes one reference of several.
     return [*glued, *findings]
 
 
-def _find_glued(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
-    """Return the finding of the separator that most references hold; nothing where none looks glued."""
+def _find_glued(texts: Sequence[PlacedText], noun: str) -> list[SuspectedFault]:
+    """Return the finding of the separator that most captions or references hold; nothing where none looks glued."""
+    is_of_captions = noun == "captions"
     has_one_each = len({text.image_id for text in texts}) == len(texts)
     separators = list(SEPARATORS)
     if has_one_each:
-        separators += _find_rare_signs(texts)
+        separators += _find_rare_signs(texts, without_markup=is_of_captions)
     held: dict[str, list[PlacedText]] = {}
+    # A long description has many signs.
+    n_words = sum(len(text.text.split()) for text in texts)
+    is_long = n_words > _LONGEST_JOINED * len(texts)
     for separator in separators:
         if separator.is_common and not has_one_each:
             continue
+        if is_long and (separator.is_common or len(separator.shown) == 1):
+            continue
+        # What is markup in captions has a check of its own.
+        if is_of_captions and any(pattern.search(separator.shown) for pattern in _MARKUP):
+            continue
         holding = [text for text in texts if separator.pattern.search(text.text)]
-        if holding and not (separator.is_common and 2 * len(holding) < len(texts)):
+        # A bar in one caption is a bar.
+        is_common = separator.is_common or (is_of_captions and len(separator.shown) == 1)
+        if holding and not (is_common and 2 * len(holding) < len(texts)):
             held[separator.shown] = holding
+    if has_one_each and not held:
+        held = _find_glued_sentences(texts)
     if not held:
         return []
 
     shown = max(held, key=lambda name: len(held[name]))
     sign = shown if shown.startswith(("a ", "quotes")) else f"'{shown}'"
-    words = f"hold {sign}, as if several captions were joined by it"
+    pronoun = "them" if shown == "quotes" else "it"
+    words = f"hold {sign}, as if several captions were joined by {pronoun}"
     remedy = "write a JSON list, or ' ||| ' between them in a table"
-    return [_make_finding("glued", words, held[shown], len(texts), "references", remedy=remedy)]
+    if is_of_captions:
+        remedy = "keep one caption of each image"
+    return [_make_finding("glued", words, held[shown], len(texts), noun, remedy=remedy)]
 
 
-def _find_rare_signs(texts: Sequence[PlacedText]) -> list[Separator]:
-    """Return the rare sign that most of at least three texts hold, as a separator of common signs."""
+def _find_glued_sentences(texts: Sequence[PlacedText]) -> dict[str, list[PlacedText]]:
+    """Return the texts whose sentences, or parts between commas, each begin as a caption does, by the sign between them.
+
+    It counts where it is at least three, and half of all: within a description, later sentences mostly begin with what
+    was named before.
+    """
+    held: dict[str, list[PlacedText]] = {}
+    for shown, pattern in (("a full stop", _FULL_STOP), ("a comma", _COMMA)):
+        glued = [text for text in texts if _has_captions_between(text.text, pattern)]
+        if len(glued) > 2 and 2 * len(glued) >= len(texts):
+            held[shown] = glued
+
+    return held
+
+
+def _has_captions_between(text: str, pattern: re.Pattern[str]) -> bool:
+    parts = pattern.split(text.strip())
+    if len(parts) < 2:
+        return False
+
+    return all(INDEFINITE.match(part) and len(part.split()) >= _SHORTEST_PART for part in parts)
+
+
+def _find_rare_signs(texts: Sequence[PlacedText], *, without_markup: bool) -> list[Separator]:
+    """Return the rare sign that most of at least three texts hold, as a separator of common signs.
+
+    Args:
+        texts: of one file.
+        without_markup: whether what is markup is no sign, as it has a check of its own.
+    """
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(set(_RARE_SIGN.findall(text.text)))
+        words = text.text
+        if without_markup and SIGNS.search(words):
+            words = HTML.sub(" ", TOKENS.sub(" ", words))
+        signs = set(_RARE_SIGN.findall(words))
+        counts.update(sign for sign in signs if not _is_of_script(sign, text.text))
 
     separators: list[Separator] = []
     for sign, count in counts.most_common(1):
@@ -362,6 +476,14 @@ def _find_rare_signs(texts: Sequence[PlacedText]) -> list[Separator]:
             pattern = re.compile(rf"\S\s*{re.escape(sign)}\s*\S")
             separators.append(Separator(sign, pattern, is_common=True))
     return separators
+
+
+def _is_of_script(sign: str, text: str) -> bool:
+    """Tell whether a sign is a vowel sign, or of the punctuation of a script that is not Latin."""
+    categories = {unicodedata.category(character)[0] for character in sign}
+    if sign.isascii() or categories <= {"S"}:
+        return False
+    return not categories.isdisjoint("MC") or find_script([text]) != "latin"
 
 
 def _run_text_checks(
@@ -373,7 +495,10 @@ def _run_text_checks(
     for check in checks:
         candidates = with_sign if check.needs_sign else texts
         faulty = [text for text in candidates if check.has_fault(text.text, text.image_id)]
-        if faulty:
+        is_usual = check.least_share and (
+            len(faulty) < max(check.least_count, check.least_share * len(texts))
+        )
+        if faulty and not is_usual:
             finding = _make_finding(
                 check.code,
                 check.words,

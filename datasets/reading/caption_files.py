@@ -21,7 +21,13 @@ from .caption_checks import (
 )
 from .caption_names import NameFinder, is_name
 from .caption_rows import CaptionRow, read_caption_rows
-from .cells import fill_empty, parse_references, text_of
+from .cells import (
+    SEPARATOR,
+    fill_empty,
+    is_printed_list,
+    parse_references,
+    text_of,
+)
 from .flags import describe_void, find_flags
 from .json_files import JsonSource, Report, field
 from .table import USUAL_COLUMNS, Columns
@@ -38,12 +44,14 @@ class CandidateFile:
         source: the file.
         captions, lines: by image.
         notes: sentences on how it was read.
+        left_out: that of them on a part that is not read, such as another sheet of Excel; empty where there is none.
     """
 
     source: JsonSource
     captions: dict[str, str]
     lines: dict[str, int]
     notes: tuple[str, ...] = ()
+    left_out: str = ""
 
     def locate(self, image_id: str) -> str:
         """Return the place of an image's caption, for messages."""
@@ -129,7 +137,7 @@ def read_systems(
             of one image.
     """
     source = JsonSource(path, content)
-    finder = NameFinder(columns.of_candidates())
+    finder = NameFinder(columns, "caption")
     unit = "row" if path.suffix.lower() in (".parquet", ".pq") else "line"
     systems: dict[str, CandidateFile] = {}
     n_faults = 0
@@ -164,7 +172,10 @@ def read_systems(
         raise InputError(f"{source.name}: it contains no captions")
     _check_systems(systems)
     notes = _describe_names(source, finder)
-    return {name: dataclasses.replace(file, notes=notes) for name, file in systems.items()}
+    read: dict[str, CandidateFile] = {}
+    for name, file in systems.items():
+        read[name] = dataclasses.replace(file, notes=notes, left_out=" ".join(finder.remarks))
+    return read
 
 
 def _check_systems(systems: Mapping[str, CandidateFile]) -> None:
@@ -189,9 +200,8 @@ def _swapped(row: CaptionRow) -> str:
 
 
 def _describe_names(source: JsonSource, finder: NameFinder) -> tuple[str, ...]:
-    """Return the note on the columns of a file that had other names than the usual ones."""
-    used = finder.describe()
-    return (f"In {Path(source.name).name}, {used}.",) if used else ()
+    """Return the notes on the columns of a file that had other names than the usual ones, and on those not read."""
+    return tuple(finder.describe(Path(source.name).name))
 
 
 def _find_system(row: Mapping[str, Any], where: str) -> str:
@@ -257,7 +267,7 @@ def read_references(
         InputError: where it is none of them, an image comes with two lists of references, or no image is of the split.
     """
     source = JsonSource(path, content)
-    finder = NameFinder(columns.of_references())
+    finder = NameFinder(columns, "references")
     collector = _ReferenceCollector()
     for row in read_caption_rows(source, "references", finder, None, collector.describe_image):
         flags = () if keep_flagged else find_flags(row.row)
@@ -302,7 +312,8 @@ class _ReferenceCollector:
         if "caption" in row.cells:
             value = fill_empty(text_of(row.cells["caption"]))
             caption = field({"caption": value}, "caption", str, row.where)
-            texts = parse_references([caption], row.where, "caption")
+            has_several = SEPARATOR.strip() in caption or is_printed_list(caption.strip())
+            texts = parse_references(caption if has_several else [caption], row.where, "caption")
             self._single.setdefault(image_id, []).extend(texts)
             return
 

@@ -49,8 +49,13 @@ def _strip(image_id: str) -> str:
     return image_id.strip(" \t\r\n\xa0\ufeff\"'")
 
 
+def _compose(image_id: str) -> str:
+    # Names of files on a Mac have their accents as characters of their own.
+    return unicodedata.normalize("NFC", _strip(image_id))
+
+
 def _without_folder(image_id: str) -> str:
-    path = _ADDRESS_END.sub("", _strip(image_id))
+    path = _ADDRESS_END.sub("", _compose(image_id))
     return unquote(re.split(r"[/\\]", path)[-1])
 
 
@@ -59,8 +64,7 @@ def _without_ending(image_id: str) -> str:
 
 
 def _without_case(image_id: str) -> str:
-    # Names of files on a Mac have their accents as characters of their own.
-    return unicodedata.normalize("NFC", _without_ending(image_id)).casefold()
+    return _without_ending(image_id).casefold()
 
 
 def _as_number(image_id: str) -> str:
@@ -83,6 +87,7 @@ def _as_last_number(image_id: str) -> str:
 #: The nearest to the ids as they stand first.
 RULES = (
     IdRule("their ids without the blanks and quotes around them", _strip),
+    IdRule("their ids with accents as parts of letters (Unicode's form NFC)", _compose),
     IdRule("their ids as numbers, without leading zeros and '.0'", _as_number),
     IdRule("the names of their files, without folders", _without_folder),
     IdRule("the names of their files, without folders and endings", _without_ending),

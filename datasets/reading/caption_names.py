@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..errors import InputError, shorten
+from .cells import text_of
 from .table import USUAL_COLUMNS, Columns
 
-#: What files call each column, the usual name first. `index`, `prediction` and `answer` are VLMEvalKit's, and count
-#: together alone.
+#: What files call images, captions of any side, and lists of references, the usual name first.
 ALIASES: dict[str, tuple[str, ...]] = {
     "image_id": (
         "image_id",
@@ -24,53 +24,170 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "video_id",
         "video",
         "audio_id",
+        "image_path",
+        "img_path",
+        "image_file",
+        "image_filename",
+        "img_name",
+        "file_path",
+        "video_name",
+        "audio_name",
+        "question_id",
     ),
-    # `comment` is Flickr30k's on Kaggle.
-    "caption": (
-        "caption",
-        "caption_predicted",
-        "predicted_caption",
-        "generated_caption",
-        "prediction",
-        "pred",
-        "comment",
+    # `comment` is Flickr30k's on Kaggle, `text` LLaVA's of its answers.
+    "caption": ("caption", "comment", "sentence", "text"),
+    "references": (
+        "references",
+        "refs",
+        "reference_strs",
+        "captions",
+        "gts",
+        "gt",
+        "gt_captions",
+        "gt_caption",
+        "ground_truths",
+        "ground_truth",
+        "ground_truth_captions",
+        "ground_truth_caption",
+        "reference",
+        "ref",
+        "reference_captions",
+        "reference_caption",
+        "human_captions",
+        "human_caption",
+        "all_captions",
     ),
-    "references": ("references", "refs", "reference_strs", "captions", "gts"),
 }
+#: What files call the captions of a system, which are no references.
+SYSTEM_CAPTIONS = (
+    "caption_predicted",
+    "predicted_caption",
+    "generated_caption",
+    "prediction",
+    "pred",
+    "pred_caption",
+    "caption_pred",
+    "caption_generated",
+    "model_caption",
+    "generated_text",
+    "generated",
+    "hypothesis",
+    "hyp",
+    "candidate",
+    "model_output",
+    "response",
+    "output",
+    "res",
+)
+#: Those that may be something else beside `caption`, such as a judge's answer.
+_AMBIGUOUS = ("candidate", "model_output", "response", "output", "res")
+#: What files call references beside the captions of a system; alone, they may be anything.
+_OPPOSITES = ("answer", "answers", "label", "labels", "target", "targets")
+#: Names of one list in each row; under other names, a text is one reference of several rows.
+_LISTS = ("references", "refs", "reference_strs", "captions", "gts")
+#: An object with more members is of images, and no row.
+_MOST_NAMES = 64
+#: So many rows tell which columns look like captions.
+_MOST_LOOKED_AT = 100
 _VLMEVALKIT = {"image_id": "index", "caption": "prediction", "references": "answer"}
 #: Columns of one reference each: Clotho's `caption_1` to `caption_5`, and the like.
 _NUMBERED = re.compile(r"((?:caption|reference|ref|comment|sentence)s?)([_ .]?)(\d+)")
+#: What stands in the names of columns that may hold captions.
+_IS_OF_CAPTIONS = re.compile(
+    r"caption|sentence|comment|refs?(?:erence)?s?$|ground.?truth|^gts?$|pred|generated|hypothes",
+    re.IGNORECASE,
+)
 
 
 class NameFinder:
     """Finds the columns of a file, and remembers which of them had another name than the usual one.
 
-    Attributes:
+    Args:
         columns: the names that the user gave.
+        content: what the file holds: `caption` for a system's captions, else `references`.
+
+    Attributes:
+        columns: those of the file.
         used: what was found under another name than the usual, which the user did not give.
+        unread: columns that look like captions of the same kind, and are not read.
+        remarks: sentences on what else is not read.
     """
 
-    def __init__(self, columns: Columns) -> None:
-        self.columns = columns
+    def __init__(self, columns: Columns, content: str) -> None:
+        is_of_candidates = content == "caption"
+        self.columns = columns.of_candidates() if is_of_candidates else columns.of_references()
         self.used: dict[str, str] = {}
+        self.unread: dict[str, None] = {}
+        self.remarks: list[str] = []
+        self._is_beside_caption = False
+        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], str | None] = {}
+        self._n_looked_at = 0
+        self._is_of_candidates = is_of_candidates
+        self._is_caption_given = is_of_candidates and bool(columns.candidate_caption)
 
     def find(self, usual: str, names: Collection[str]) -> str | None:
-        """Return the column of images, captions or references, by its usual name; None where there is none."""
+        """Return the column of images, captions or references, by its usual name; None where there is none.
+
+        Args:
+            usual: `image_id`, `caption` or `references`.
+            names: of the columns; a mapping has a value of each.
+        """
         given = getattr(self.columns, usual)
         if given != usual and given in names:
             return given
+        if "image_id" not in names and all(name in names for name in _VLMEVALKIT.values()):
+            return _VLMEVALKIT[usual]
+
+        if usual == "caption" and self._is_of_candidates and not self._is_caption_given:
+            name = self._find_system_caption(names)
+            if name is not None:
+                return name
+            if self._is_beside_caption:
+                return None
         if usual in names:
             return usual
 
-        is_vlmevalkit = all(name in names for name in _VLMEVALKIT.values())
-        if is_vlmevalkit and "image_id" not in names:
-            return _VLMEVALKIT[usual]
-        for alias in ALIASES[usual]:
-            if alias in names:
-                self.used[usual] = alias
-                return alias
+        aliases = ALIASES[usual]
+        if usual == "references" and self._find_known(SYSTEM_CAPTIONS, names) is not None:
+            aliases = (*aliases, *_OPPOSITES)
+        alias = self._find_known(aliases, names)
+        # The first of `reference, reference_2, reference_3`.
+        is_single = usual == "references" and alias is not None and alias not in _LISTS
+        if is_single and self.find_numbered(names):
+            return None
+        if alias is not None:
+            self.used[usual] = alias
+        return alias
 
-        return None
+    def _find_system_caption(self, names: Collection[str]) -> str | None:
+        """Return the column of a system's captions, by a name that references do not have; None where there is none.
+
+        Beside such a column, `caption` is mostly the reference. A number there is a score or a class.
+        """
+        # What was found in one row counts for all.
+        used = self.used.get("caption")
+        if used is not None and used in names:
+            return used
+        found = self._find_known(SYSTEM_CAPTIONS, names)
+        if found is None or (isinstance(names, Mapping) and not _may_be_caption(names[found])):
+            return None
+        if found in _AMBIGUOUS and "caption" in names:
+            return None
+
+        self.used["caption"] = found
+        # A row that lacks it has no caption: 'caption' is the other side's.
+        self._is_beside_caption = "caption" in names
+        return found
+
+    def _find_known(self, aliases: tuple[str, ...], names: Collection[str]) -> str | None:
+        """Return the first of several names that is there, which is looked for once in rows of the same keys."""
+        if len(names) > _MOST_NAMES:
+            return None
+
+        key = (aliases, tuple(names))
+        if key not in self._known:
+            self._known[key] = find_name(aliases, names)
+        return self._known[key]
 
     def find_numbered(self, names: Collection[str]) -> list[str]:
         """Return the columns of one reference each: those of the pattern that the user gave, else `caption_1` and the like."""
@@ -90,10 +207,85 @@ class NameFinder:
         found = [name for name in names if name in numbered]
         return found if len(found) > 1 else []
 
-    def describe(self) -> str:
-        """Say which columns had another name than the usual; empty where none had."""
+    def note_unread(self, row: Mapping[str, Any], used: str) -> None:
+        """Remember which columns beside the one that is used look like captions too.
+
+        Args:
+            row: a value of each column.
+            used: the column of the captions, or of one reference a row.
+        """
+        self._n_looked_at += 1
+        if self._n_looked_at > _MOST_LOOKED_AT:
+            return
+
+        others_side = ALIASES["references"] if self._is_of_candidates else SYSTEM_CAPTIONS
+        for name, value in row.items():
+            if name in (used, self.used.get("image_id")) or name in others_side:
+                continue
+            if not may_hold_captions(name) or _NUMBERED.fullmatch(name) is not None:
+                continue
+            # One text is a system's caption, and a list of them are references.
+            is_of_side = self._is_of_candidates != isinstance(value, list)
+            if is_of_side and _holds_words(value):
+                self.unread[name] = None
+
+    def describe(self, file_name: str) -> list[str]:
+        """Say which columns had another name than the usual, and what was left; nothing where there is nothing to say."""
         parts = [f"{usual} is '{name}'" for usual, name in self.used.items()]
-        return ", ".join(parts)
+        sentences = [f"In {file_name}, {', '.join(parts)}."] if parts else []
+        if self.unread:
+            names = shorten(", ".join(f"'{name}'" for name in self.unread))
+            option = (
+                "candidates.columns.caption" if self._is_of_candidates else "columns.references"
+            )
+            is_or_are = "is" if len(self.unread) == 1 else "are"
+            sentences.append(
+                f"In {file_name}, {names} {is_or_are} not read ({option}= names a column)."
+            )
+        return [*self.remarks, *sentences]
+
+
+def find_name(aliases: Collection[str], names: Collection[str]) -> str | None:
+    """Return the first of several names that is there, in whatever case and with whatever signs: `Image ID`."""
+    found = next((alias for alias in aliases if alias in names), None)
+    if found is not None or all(name.islower() for name in names):
+        return found
+
+    by_form: dict[str, str] = {}
+    for name in names:
+        by_form.setdefault(_form_of(name), name)
+    return next((by_form[f] for f in map(_form_of, aliases) if f in by_form), None)
+
+
+def _form_of(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).casefold()
+
+
+def may_hold_captions(name: str) -> bool:
+    """Tell whether the name of a column says that it may hold captions of any side."""
+    names = (*ALIASES["caption"], *SYSTEM_CAPTIONS)
+    return _IS_OF_CAPTIONS.search(name) is not None or find_name(names, [name]) is not None
+
+
+def is_of_rows(name: str | None, value: Any) -> bool:
+    """Tell whether a column of references has one in each of an image's rows, and not all of them in a list."""
+    is_list = name is None or name in _LISTS or name == _VLMEVALKIT["references"]
+    return isinstance(value, str) and not is_list
+
+
+def _may_be_caption(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.strip() or any(map(str.isalpha, value))
+
+    return value is None or isinstance(value, list) or isinstance(text_of(value), str)
+
+
+def _holds_words(value: Any) -> bool:
+    """Tell whether a value is a text, or a list of texts, of several words."""
+    if isinstance(value, list):
+        return bool(value) and all(_holds_words(element) for element in value)
+
+    return isinstance(value, str) and len(value.split()) > 1
 
 
 def unpack_row(
@@ -116,6 +308,7 @@ def unpack_row(
         found["system"] = sample["system"]
     if content == "caption":
         found["caption"] = _find_value(sample, finder, "caption", where)
+        finder.note_unread(sample, finder.find("caption", sample) or "")
         return found
 
     given = finder.columns.references
@@ -123,11 +316,13 @@ def unpack_row(
     if given == "references" or "*" in given or given.partition(".")[0] not in sample:
         texts = find_reference_texts(sample, finder)
     if texts is not None:
-        found["references"] = texts
+        name = finder.find("references", sample)
+        found["caption" if is_of_rows(name, texts) else "references"] = texts
     elif given.partition(".")[0] not in sample and finder.find("caption", sample) is not None:
         # One row a reference; BLIP's files have all of an image in a list.
         value = _find_value(sample, finder, "caption", where)
         found["references" if isinstance(value, list) else "caption"] = value
+        finder.note_unread(sample, finder.find("caption", sample) or "")
     else:
         found["references"] = _find_value(sample, finder, "references", where)
     return found

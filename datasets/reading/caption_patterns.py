@@ -6,12 +6,14 @@ import re
 
 #: A text without any of these holds no markup; nearly all captions are told so at once.
 SIGNS = re.compile(
-    r"[<>\[{*#`&:\\_|$\n\ufffd▁Ġ◁•Ã\x00-\x08\x0b-\x1f\x7f]|^\s*(?:-|\d+[.)])\s|\b(?:start|end)seq\b|^\(|^b['\"]|â€|Â"
+    r"[<>\[{*#`&:\\_|$\n\ufffd▁Ġ◁•Ã\x00-\x08\x0b-\x1f\x7f]|^\s*(?:-|\d+[.)])\s|\b(?:start|end)seq\b|\bUNK\b|@@|^\(|^b['\"]|â€|Â"
 )
 
 MISSING = re.compile(
-    r"nan|none|null|nil|n/?a|<na>|#n/a|undefined|missing|todo|tbd|false|true"
-    r"|[\[(<]?no[ _-]?(?:caption|description|answer|response|output|text)[\])>]?|[\[(<](?:none|null|nan|empty|error)[\])>]",
+    r"(?:nan|none|null|nil|n\.?/?a|undefined|missing|unknown|unanswerable|not[ _]available|to[ _]?do|tbd|false|true|empty"
+    r"|[+-]?inf(?:inity)?)\.?|<na>|#(?:n/a|name|ref|value|num|null|div/0|spill|calc|getting_data)[?!]?"
+    r"|[\[(<]?no[ _-]?(?:caption|description|answer|response|output|text)[\])>]?"
+    r"|[\[(<](?:none|null|nan|empty|blank|unknown|error|n/?a|missing)[\])>]",
     re.IGNORECASE,
 )
 FAILURES = re.compile(
@@ -19,7 +21,14 @@ FAILURES = re.compile(
       \bfailed\ to\ (?:obtain|get|generate|fetch|load|process|parse)\b
     | ^\s*(?:an?\ )?(?:\w+\ )?error\b(?:\s*[:(]|\s+(?:code|occurred|\d)|\s*$)
     | \b(?:api|request|server|connection|timeout|rate\ limit|runtime|value|type|key|json)\s?error\b
-    | \bout\ of\ memory\b | ^\s*(?:http\s?)?[45]\d\d\b.{0,40}$ | ^\s*(?:too\ many\ requests|bad\ gateway|service\ unavailable)\b
+    | \bout\ of\ memory\b | ^\s*http\s?[45]\d\d\b.{0,40}$
+    | ^\s*[45]\d\d\s*(?:[:-]\s*\D|(?:not\ found|internal|too\ many|bad|service|gateway|forbidden|unauthori[sz]ed|server|client|conflict)\b.{0,30}$)
+    | ^\W*(?:blocked|filtered|time[ -]?out|timed[ ]out|fail(?:ed|ure)?|skip(?:ped)?|aborted|cancell?ed|safety|recitation
+        |prohibited_content|blocklist|max_tokens|content_filter(?:ed)?)\W*$
+    | ^\W*finish_?reason\b | ^\W*(?:content|request|response|prompt|output|answer)\ (?:blocked|filtered|rejected|refused|denied)\W*$
+    | \b(?:request|response|prompt|output|content)\ (?:was|has\ been|is)\ (?:blocked|filtered|rejected|flagged|denied)\b
+    | ^\s*i\ (?:don['’]t|do\ not)\ know\b.{0,12}$
+    | ^\s*(?:too\ many\ requests|bad\ gateway|service\ unavailable)\b
     | \b(?:request|connection|operation|response)\ (?:timed\ out|was\ blocked|refused)\b | \bblocked\ (?:by|due\ to)\b.*\b(?:safety|filter|policy)
     | ^\s*(?:the\ )?(?:image|file|picture|photo|url)\ (?:is\ |was\ |could\ |can)?(?:not|n['’]t)\ (?:be\ )?(?:found|available|loaded|provided|opened|read|displayed)\b
     | ^\s*no\ (?:image|picture|photo)\ (?:was\ |is\ |has\ been\ )?(?:provided|found|attached|uploaded|available|given)\b
@@ -32,11 +41,14 @@ FAILURES = re.compile(
     | 申し訳 | すみません | 죄송 | できません | عذر[اًا]
     | \brate\ limit\b | \bexceeded\ your\b.*\bquota\b | ^traceback\ \(most\ recent
     | ^\s*(?:no|empty)\ (?:response|answer|caption|output)\b.{0,25}$
-    | ^\s*(?:i['’]?m|i\ am|we\ are|we['’]re)?\s*(?:very\ |so\ )?sorry\b
+    | ^\s*(?:(?:i['’]?m|i\ am|we\ are|we['’]re)\ )?(?:very\ |so\ )?sorry\b[\s,.!:;-]*
+        (?:$|but\b|i\b|we\ (?:can|could|do|are\ (?:un|not))|for\ (?:the|any)\ (?:inconv|error|conf|trouble)|about\ (?:that|the|this)|something\b
+        |unable\b|can['’]?t\b|cannot\b|could\ not\b|not\ able\b|no\ (?:image|caption|description|answer|response)\b|your\ request\b|as\ an\b
+        |th(?:e|is|at)\ (?:image|picture|photo|video|file|request|content|service|model|server)\b|there\ (?:is|was|are|seems)\b|it\ (?:seems|looks|appears)\b)
     | \bi\ (?:can['’]t|can(?:\ )?not|won['’]t|am\ (?:unable|not\ able)\ to)\ (?:assist|help|see|view|access|process|provide
         |describe|identify|analy[sz]e|comply|fulfil|generate|continue|do|discuss|caption)
     | \bi['’]m\ (?:unable|not\ able)\ to\b
-    | \bas\ an?\ (?:ai\b|(?:large\ )?language\ model) | \bcontent\ (?:policy|filter)
+    | \bas\ an?\ (?:ai\b|(?:large\ )?language\ model) | \bcontent\ (?:management\ |moderation\ |safety\ )?(?:policy|policies|filter)
     | 抱歉 | 对不起 | 無法 | 无法(?:回答|提供|描述)
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -45,6 +57,7 @@ FAILURES = re.compile(
 FAILURE_PARTS = re.compile(
     r"fail|error|limit|quota|traceback|memory|request|gateway|unavailable|timed|[45]|response|answer|caption|output"
     r"|not|n't|unable|sorry|apolog|please| ai|language|content|block|refuse|provided|attached|in your"
+    r"|time-?\s?out|filtered|rejected|flagged|denied|abort|cancel|skip|safety|recitation|prohibited|max_tokens|finish|know"
     r"|no image|no picture|no photo|no description|leid|entschuld|siento|desculp|perdon|dispiace|spijt"
 )
 THOUGHTS = re.compile(
@@ -53,19 +66,37 @@ THOUGHTS = re.compile(
 )
 TURNS = re.compile(
     r"""
-      (?:^|\s)(?:USER|ASSISTANT|HUMAN|SYSTEM|BOT|GPT|AI)\s?:
-    | ^\s*(?:User|Assistant|Human|System|Bot|Model|Question|Answer|Response|Output|Prompt|Q|A)\s?:
+      (?:^|[\n.!?>\]])\s*(?:USER|ASSISTANT|HUMAN|SYSTEM|BOT|GPT|AI)\s?:
+    | ^\s*(?:Assistant|Answer|Response)\s?:
+    | ^\s*(?:User|Human|System|Prompt|Question|Q)\s?:.*(?:\?|\b(?:Assistant|Answer|Response|Bot|Model|Output|GPT|AI|A)\s?:)
     | ^\s*(?:user|assistant|human|system|model)\s*\n
     | \[/?INST\] | \#\#\#\s?(?:Human|Assistant|User|Response|Instruction)\b
     | <(?:start|end)_of_turn>
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.DOTALL,
+)
+#: What may be a turn of a chat, and a caption may have too: "Question: mark on a wall".
+MAYBE_TURNS = re.compile(
+    r"^\s*(?:User|Human|System|Bot|Model|Question|Output|Prompt|Q|A)\s?:|\s(?:USER|ASSISTANT|HUMAN|SYSTEM|BOT|GPT|AI)\s?:"
+)
+#: A number alone, such as a class, a score or an index.
+NUMBER = re.compile(r"\s*[+-]?\d[\d.,:/%+-]*\s*")
+#: Full-width Latin letters, which equal no others, in a text without Chinese or Japanese.
+WIDE = re.compile(
+    r"[^\u3040-\u30ff\u4e00-\u9fff]*[\uff21-\uff3a\uff41-\uff5a][^\u3040-\u30ff\u4e00-\u9fff]*"
+)
+#: Signs without width within a word.
+INVISIBLE = re.compile(r"(?<=[A-Za-z])[\u200b\u2060\ufeff\u00ad](?=[A-Za-z])")
+#: The words with which a caption of several begins, and hardly a later sentence of one description.
+INDEFINITE = re.compile(
+    r"(?:an?|one|two|three|four|five|several|some|many|people|man|woman|there)\b", re.IGNORECASE
 )
 TOKENS = re.compile(
     r"""
       <\|[^<>|]{1,40}\|> | </?s> | </w> | (?:^|\s)\#\#\w | [▁Ġ]
     | <(?:pad|unk|eos|bos|sos|eot|eoc|sep|cls|mask|image|img|video|start|end|startseq|endseq|endoftext|end_of_utterance)>
     | \[(?:pad|sep|cls|unk|eos|bos|mask|img|image|start|end)\] | \b(?:start|end)seq\b
+    | \w@@(?:\s|\Z) | (?-i:\bUNK\b)
     | <(?!/?(?:p|br|b|i|em|strong|div|span|a|li|ul|ol|h\d|caption|answer|body|html|think|thinking|thoughts?|reasoning|scratchpad
         |na|start_of_turn|end_of_turn)\b)[\w/|][\w/|:.-]{0,40}>
     """,
@@ -87,7 +118,9 @@ HTML = re.compile(
     re.IGNORECASE,
 )
 ESCAPES = re.compile(r"\\[ntr\"'](?![a-z]*\{)|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}")
-PRINTED_OBJECT = re.compile(r"""\s*\{\s*["'].*["']\s*:.*\}\s*|\s*b(?:'.*'|".*")\s*""", re.DOTALL)
+PRINTED_OBJECT = re.compile(
+    r"""\s*\{\s*["'].*["']\s*:.*\}\s*|\s*\[object \w+\]\s*|\s*b(?:'.*'|".*")\s*""", re.DOTALL
+)
 LEAD_IN = re.compile(
     r"\s*(?:(?:in\s+)?(?:the|this)\s+(?:given\s+|provided\s+)?(?:image|picture|photo|photograph|video|scene|audio)\b"
     r"|(?:this\s+is\s+)?an?\s+(?:image|picture|photo|photograph|video)\s+(?:of|showing|depicting)\b"

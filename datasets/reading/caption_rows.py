@@ -16,15 +16,18 @@ from .caption_names import (
     NameFinder,
     find_reference_texts,
     find_sample,
+    is_of_rows,
+    may_hold_captions,
     only,
     unpack_row,
 )
-from .cells import fill_empty, text_of
+from .cells import SEPARATOR, check_one_text, fill_empty, is_printed_list, text_of
 from .file_kinds import find_kind
 from .flags import FLAGS
+from .json_faults import describe_encoded_twice
 from .json_files import JsonSource, Report
 from .json_rows import make_rows_of_columns
-from .table import USUAL_COLUMNS, read_table
+from .table import USUAL_COLUMNS, Table, read_table
 
 #: What each kind of file may be, for messages.
 _RESULTS = "COCO results, an object image id → caption, JSON lines or a table are expected"
@@ -94,6 +97,8 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
         InputError: where it is malformed, or has no column of images or texts.
     """
     table = read_table(path)
+    if table.note:
+        finder.remarks.append(table.note)
     hint = (
         f"; image_id and {content} are expected, or others that columns.image_id= and "
         f"columns.{content}= name"
@@ -109,14 +114,17 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
 
     reference_column = finder.find("references", table.names) if content != "caption" else None
     numbered = finder.find_numbered(table.names) if content != "caption" else []
-    if reference_column is not None:
+    if reference_column is not None and not is_of_rows(reference_column, ""):
         texts["references"] = [list(row) for row in table.references(reference_column)]
     elif numbered:
         columns = [table.texts(name, empty="") for name in numbered]
         rows = zip(*columns, strict=True)
         texts["references"] = [[text for text in row if text.strip()] for row in rows]
     else:
-        caption_column = finder.find("caption", table.names) or finder.columns.caption
+        samples = _find_samples(table)
+        caption_column = reference_column or finder.find("caption", samples)
+        caption_column = caption_column or finder.columns.caption
+        finder.note_unread(samples, caption_column)
         if content != "caption" and any(
             isinstance(cell, list) for cell in table.column(caption_column, hint)
         ):
@@ -134,6 +142,29 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
         line = int(re.split("[: ]", where)[-1])
         row = {name: column[number] for name, column in beside.items()}
         yield CaptionRow(where, line, cells, row)
+
+
+def _find_samples(table: Table) -> dict[str, Any]:
+    """Return a value of each column that may hold captions, the first that is no empty cell; None of the others.
+
+    A list that is printed into a text is a list.
+    """
+    samples: dict[str, Any] = {}
+    for name in table.names:
+        cells = table.column(name) if may_hold_captions(name) else []
+        sample = next((cell for cell in cells if fill_empty(cell) != ""), None)
+        if isinstance(sample, str) and (SEPARATOR in sample or is_printed_list(sample.strip())):
+            sample = [sample]
+        samples[name] = sample
+
+    return samples
+
+
+def _is_numbered(value: Mapping[str, Any]) -> bool:
+    """Tell whether an object is a list of texts by their numbers: `{"0": "…", "1": "…"}`."""
+    return bool(value) and all(
+        key.isdecimal() and isinstance(text, str) for key, text in value.items()
+    )
 
 
 class _JsonReader:
@@ -182,7 +213,8 @@ class _JsonReader:
                 where = f"{self._source.name}:{line}"
                 row = self._guard(self._unpack, where, line, value)
             else:
-                raise self._unexpected(type(value).__name__)
+                error = self._unexpected(type(value).__name__)
+                raise InputError(f"{error}{describe_encoded_twice(value)}")
 
             n_rows += kind in ("entry", "line", "element")
             if row is not None:
@@ -211,13 +243,19 @@ class _JsonReader:
 
     def _unpack(self, where: str, line: int, value: Mapping[str, Any], key: str = "") -> CaptionRow:
         cells = unpack_row(value, self._finder, self._content, where)
-        cells = self._only_caption(cells)
+        cells = self._only_caption(cells, where)
         return CaptionRow(where, line, cells, value, key)
 
-    def _only_caption(self, cells: dict[str, Any]) -> dict[str, Any]:
-        """Return cells whose caption, in a list of one, is that caption, and whose null is an empty one."""
+    def _only_caption(self, cells: dict[str, Any], where: str) -> dict[str, Any]:
+        """Return cells whose caption, in a list of one, is that caption, and whose null is an empty one.
+
+        Raises:
+            InputError: where it is a list of several texts.
+        """
         if self._content == "caption" and not isinstance(cells.get("caption", ""), str):
-            return {**cells, "caption": fill_empty(text_of(only(cells["caption"])))}
+            caption = fill_empty(text_of(only(cells["caption"])))
+            check_one_text(caption, where)
+            return {**cells, "caption": caption}
 
         return cells
 
@@ -249,7 +287,7 @@ class _JsonReader:
             # COCO's have a caption each.
             place = where.replace(": annotations ", ": annotation ")
             cells = unpack_row(value, self._finder, "caption", place)
-            return CaptionRow(place, line, self._only_caption(cells), value, key)
+            return CaptionRow(place, line, self._only_caption(cells, place), value, key)
 
         if "sentences" in value and self._content == "references":
             return self._read_sentences(where, line, value, key)
@@ -374,11 +412,14 @@ class _JsonReader:
             row = value if own_id is not None else {**value, "image_id": key}
             return self._unpack(where, line, row)
 
-        if isinstance(value, bool | int | dict) or (isinstance(value, float) and value == value):
+        if self._content == "references" and isinstance(value, dict) and _is_numbered(value):
+            value = list(value.values())
+        is_number = isinstance(value, bool | int) or (isinstance(value, float) and value == value)
+        if is_number or isinstance(value, dict):
             noun = "no caption" if self._content == "caption" else "no references"
             raise InputError(
                 f"{where}: '{key}' is {shorten(repr(value))}, {noun}; take it out, or name the member that has them by "
                 "columns.rows=KEY"
             )
-        cells = self._only_caption({"image_id": key, self._content: value})
+        cells = self._only_caption({"image_id": key, self._content: value}, where)
         return CaptionRow(where, line, cells, {}, is_member=True)

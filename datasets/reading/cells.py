@@ -22,8 +22,11 @@ from ..errors import InputError, shorten
 SEPARATOR = " ||| "
 #: A text in quotes, as Python writes it.
 _QUOTED = r"""(?:'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+")"""
+#: An element of a printed list of texts, of which one may be missing.
+_ELEMENT = rf"(?:{_QUOTED}|None|nan)"
 #: A list or tuple of texts, as Python prints it. Python would join two texts without a comma between them.
-_LIST_OF_TEXTS = re.compile(rf"[\[(]\s*(?:{_QUOTED}(?:\s*,\s*{_QUOTED})*+\s*,?)?\s*[\])]")
+_LIST_OF_TEXTS = re.compile(rf"[\[(]\s*(?:{_ELEMENT}(?:\s*,\s*{_ELEMENT})*+\s*,?)?\s*[\])]")
+_QUOTED_OR_NAN = re.compile(rf"({_QUOTED})|nan")
 #: The beginnings of what programs print of lists, arrays, sets and generators. A quote before it is one that a table
 #: without quoting keeps.
 _PRINTED_BEGINNING = re.compile(
@@ -60,6 +63,31 @@ def text_of(value: Any) -> Any:
     return value
 
 
+def check_one_text(value: Any, where: str, name: str = "caption") -> None:
+    """Check that a value is not a list of several texts, where one is expected.
+
+    Raises:
+        InputError: where it is.
+    """
+    if isinstance(value, list) and all(isinstance(text, str) for text in value):
+        advice = (
+            _describe_list(value) or "; keep one, unless candidates= and references= are swapped"
+        )
+        raise InputError(
+            f"{where}: '{name}' is {len(value):,} texts, {shorten(repr(value))}, where one is expected{advice}"
+        )
+
+
+def _describe_list(value: Any) -> str:
+    """Say what to do about a list of words or letters in place of a text; empty where it is something else."""
+    is_of_texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
+    if not is_of_texts or not value or any(len(text.split()) > 1 for text in value):
+        return ""
+    if all(len(text) == 1 for text in value):
+        return "; these are the letters of a text, join them"
+    return "; these are the words of a text, join them with blanks"
+
+
 def fill_empty(value: Any) -> Any:
     """Return an empty text for null and NaN, which are what an empty cell is called elsewhere; else the value."""
     is_nan = isinstance(value, float) and value != value
@@ -69,7 +97,7 @@ def fill_empty(value: Any) -> Any:
 def parse_references(value: Any, where: str, name: str = "references") -> tuple[str, ...]:
     """Return the references that a value holds.
 
-    A list of texts holds its texts. A text holds a JSON list, a list or tuple as Python prints it, or captions with
+    A list of texts holds its texts, and null among them is an empty one. A text holds a JSON list, a list or tuple as Python prints it, or captions with
     ` ||| ` between them. What only looks like a list, such as NumPy's print, a set or half a list, is refused, and so
     is a text of several lines, since each line may be a caption.
 
@@ -91,9 +119,12 @@ def parse_references(value: Any, where: str, name: str = "references") -> tuple[
     else:
         raise InputError(f"{where}: {name} is {shorten(repr(value))}, not a list of texts")
 
+    if references is not None:
+        references = list(map(fill_empty, references))
     for text in references or ():
         if not isinstance(text, str):
-            raise InputError(f"{where}: {name} holds {shorten(repr(text))}, not a text")
+            advice = _describe_list(text)
+            raise InputError(f"{where}: {name} holds {shorten(repr(text))}, not a text{advice}")
 
     if references is None or any(map(is_printed_list, references)):
         raise InputError(
@@ -130,7 +161,7 @@ def _parse_python(text: str) -> Any:
     if not _LIST_OF_TEXTS.fullmatch(text):
         return None
 
-    values = ast.literal_eval(text)
+    values = ast.literal_eval(_QUOTED_OR_NAN.sub(lambda match: match[1] or "None", text))
     return values if isinstance(values, list | tuple) else None
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import InputError
-from .packed_files import unpacked, without_packing
+from .packed_files import find_packing, unpacked, without_packing
 from .source_files import refuse_device
 
 #: What `find_kind` tells apart; a table of text is called by what stands between its cells.
@@ -31,7 +31,11 @@ _FOREIGN = (
     (b"\x89PNG", "a PNG image, not a text", "name the file of captions"),
     (b"\xff\xd8\xff", "a JPEG image, not a text", "name the file of captions"),
     (b"GIF8", "a GIF image, not a text", "name the file of captions"),
-    (b"\xd0\xcf\x11\xe0", "an Excel file of the old kind (.xls)", "save it as .xlsx or CSV"),
+    (
+        b"\xd0\xcf\x11\xe0",
+        "an Excel file of the old kind (.xls) or with a password",
+        "save it as .xlsx or CSV",
+    ),
     (b"7z\xbc\xaf", "a 7z archive", "unpack it, and name the file in it"),
     (b"Rar!", "a rar archive", "unpack it, and name the file in it"),
     (b"\x89HDF", "an HDF5 file", "write the data as JSON or Parquet"),
@@ -45,6 +49,11 @@ _FOREIGN = (
     (b"<!DOCTYPE", "a web page", "download the file itself"),
     (b"<!doctype", "a web page", "download the file itself"),
     (b"<html", "a web page", "download the file itself"),
+    (b"<HTML", "a web page", "download the file itself"),
+    (b"<table", "a table of HTML", "write the data as CSV or JSON"),
+    (b"<?xml", "an XML file", "write the data as CSV or JSON"),
+    (b"{\\rtf", "a document of rich text", "save it as plain text"),
+    (b"MATLAB 5.0", "a file of MATLAB", "write the data as CSV or JSON"),
 )
 #: The beginning of JSON that is a list or an object, or of what Python prints of one, whose reader tells it.
 _JSON = re.compile(rb"""\[\s*(?:[\[{"'\]\-0-9tfnNTF]|\Z)|\{\s*(?:["'}]|\Z)""")
@@ -52,7 +61,28 @@ _JSON = re.compile(rb"""\[\s*(?:[\[{"'\]\-0-9tfnNTF]|\Z)|\{\s*(?:["'}]|\Z)""")
 TOKEN_LINE = re.compile(r"(?P<image>[^\t]*)#(?P<number>\d+)\t(?P<caption>.*)")
 _TEXT_ENDINGS = {".csv": "comma", ".tsv": "tab"}
 _JSON_ENDINGS = (".json", ".jsonl", ".ndjson", "")
-_DELIMITERS: dict[FileKind, bytes] = {"comma": b",", "tab": b"\t", "semicolon": b";", "pipe": b"|"}
+DELIMITERS: dict[FileKind, bytes] = {"comma": b",", "tab": b"\t", "semicolon": b";", "pipe": b"|"}
+#: The line in which Excel names the delimiter of the others.
+SEPARATOR_LINE = re.compile(rb'"?sep=(.)"?\r?\n?', re.IGNORECASE)
+#: The beginnings of pickles of the first two protocols, which have no mark.
+_OLD_PICKLE = re.compile(
+    rb"[(]?[\]}(]q\0|[(]?[ld]p\d+\r?\n|c(?:copy_?reg|__builtin__|builtins|collections|pandas|numpy)[\w.]*\n"
+)
+#: What the archives hold by which other programs' files are told.
+_ZIPPED = (
+    (
+        re.compile(r".*\.npy"),
+        "a file of NumPy's arrays (.npz)",
+        "write the data as JSON or Parquet",
+    ),
+    (
+        re.compile(r"(?:.*/)?data\.pkl"),
+        "a file of PyTorch, which could run code and is not read",
+        "write the data as JSON",
+    ),
+    (re.compile(r"content\.xml"), "a table of LibreOffice (.ods)", "save it as .xlsx or CSV"),
+    (re.compile(r"word/.*"), "a document of Word", "save the table as .xlsx or CSV"),
+)
 
 
 def describe_foreign(head: bytes) -> str:
@@ -62,6 +92,8 @@ def describe_foreign(head: bytes) -> str:
             article = "" if name.startswith("not ") else "it is "
             return f"{article}{name}; {remedy}"
 
+    if _OLD_PICKLE.match(head):
+        return "it is a pickle, which could run code and is not read; write the data as JSON"
     if head[257:262] == b"ustar":
         return "it is a tar archive; unpack it, and name the file in it"
     # A text may begin so too, and has no NUL bytes.
@@ -81,32 +113,57 @@ def find_kind(path: Path) -> FileKind:
         with path.open("rb") as packed, unpacked(packed, str(path)) as stream:
             head = stream.read(_HEAD)
             packed.seek(0)
-            is_packed = packed.read(4) != head[:4]
+            first = packed.read(len(_ZIP) + 2)
+            is_packed = first[:4] != head[:4] or find_packing(first) is not None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
     ending = Path(without_packing(path.name.lower())).suffix
     if head.startswith(_PARQUET) and is_packed:
         raise InputError(f"{path}: it is a Parquet file that is packed once more; unpack it")
+    if is_packed and (packing := find_packing(head)) is not None:
+        raise InputError(f"{path}: it is packed twice, in it is a {packing} file; unpack it once")
+    # A file that was cut at its beginning is told by its name.
+    is_text = bool(head) and b"\0" not in head and not head.startswith(b"PK")
     if head.startswith(_PARQUET) or (ending in (".parquet", ".pq") and not head):
         return "parquet"
-    if ending == ".xlsx" or (head.startswith(_ZIP) and _is_workbook(path)):
+    names = _list_zip(path) if head.startswith(_ZIP) else []
+    if any(name.startswith("xl/") for name in names) or (ending == ".xlsx" and not is_text):
         return "xlsx"
-    foreign = describe_foreign(head)
+    foreign = describe_foreign(head.lstrip()) or describe_foreign(head)
+    for pattern, kind, remedy in _ZIPPED:
+        if any(map(pattern.fullmatch, names)):
+            foreign = f"it is {kind}; {remedy}"
     if foreign:
         raise InputError(f"{path}: {foreign}")
-    if ending in (".parquet", ".pq"):
+    if ending in (".parquet", ".pq") and not is_text:
         return "parquet"
 
-    return _find_text_kind(head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n \t"), ending)
+    return _find_text_kind(_skip_comments(head.lstrip(b"\xef\xbb\xbf\r\n \t")), ending)
 
 
-def _is_workbook(path: Path) -> bool:
+def _list_zip(path: Path) -> list[str]:
+    """Return the names of the files in a zip archive; none where it is damaged, or packed itself."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return any(name.startswith("xl/") for name in archive.namelist())
+            return archive.namelist()
     except (zipfile.BadZipFile, OSError, ValueError):
-        return False
+        return []
+
+
+def _skip_comments(text: bytes) -> bytes:
+    """Return text without the lines with `#` at its beginning, which stand above tables."""
+    rest = text
+    while rest.startswith(b"#"):
+        _, end, rest_of_lines = rest.partition(b"\n")
+        if not end:
+            return text
+        # Its names may have the sign before them.
+        if rest_of_lines.startswith(b"#") or not any(d in rest for d in DELIMITERS.values()):
+            rest = rest_of_lines
+            continue
+        return rest_of_lines
+    return rest
 
 
 def _find_text_kind(text: bytes, ending: str) -> FileKind:
@@ -115,7 +172,13 @@ def _find_text_kind(text: bytes, ending: str) -> FileKind:
     if _JSON.match(text):
         return "json"
 
-    first_line = text.partition(b"\n")[0]
+    first_line, _, other_lines = text.partition(b"\n")
+    named = SEPARATOR_LINE.fullmatch(first_line)
+    if named is not None:
+        for kind, delimiter in DELIMITERS.items():
+            if delimiter == named[1]:
+                return kind
+        return _find_text_kind(other_lines, ending)
     if TOKEN_LINE.fullmatch(first_line.decode("utf-8", "replace").rstrip("\r")):
         return "token"
 
@@ -123,7 +186,7 @@ def _find_text_kind(text: bytes, ending: str) -> FileKind:
     if usual == "tab":
         order = ["tab", "comma", "semicolon", "pipe"]
     for kind in order:
-        if _DELIMITERS[kind] in first_line and (usual or _is_header(first_line, kind, ending)):
+        if DELIMITERS[kind] in first_line and (usual or _is_header(first_line, kind, ending)):
             return kind
 
     # One column has no delimiter.
@@ -137,5 +200,5 @@ def _is_header(line: bytes, kind: FileKind, ending: str) -> bool:
     if ending not in _JSON_ENDINGS:
         return True
 
-    names = line.rstrip(b"\r").split(_DELIMITERS[kind])
+    names = line.rstrip(b"\r").split(DELIMITERS[kind])
     return all(re.fullmatch(rb'"?[A-Za-z_][\w.\- ]*"?', name.strip()) for name in names)

@@ -9,6 +9,10 @@ _NEAR = 1000
 #: What Python prints where JSON has double quotes, null, true, false or NaN.
 _PYTHON = re.compile(r"'|(?:None|True|False|nan|inf)\b")
 _EXPECTS_VALUE = ("Expecting value", "Expecting property name")
+#: A line of YAML: the mark of a document, an element of a list, or a key.
+_YAML = re.compile(r"---\s|-\s+\S|[\w\"' -]{1,40}:\s")
+#: The longest beginning of a file in a message.
+_SHOWN = 40
 
 
 def find_fault(text: str, position: int, problem: str) -> tuple[int, str]:
@@ -19,6 +23,8 @@ def find_fault(text: str, position: int, problem: str) -> tuple[int, str]:
         position: where reading ended.
         problem: what Python's reader says.
     """
+    if text.startswith(("//", "#", "/*"), position):
+        return position, "not valid JSON: there is a comment, which JSON has none of; take it out"
     before = text[max(0, position - _NEAR) : position]
     filled = before.rstrip()
     char = text[position : position + 1]
@@ -39,4 +45,42 @@ def find_fault(text: str, position: int, problem: str) -> tuple[int, str]:
             "json.dump"
         )
 
+    if problem.startswith("Expecting property name") and char.isalpha():
+        return (
+            position,
+            "not valid JSON: a key has no quotes; write it in double quotes, with json.dump",
+        )
+
     return position, f"not valid JSON ({problem}); the file may be truncated, get a new copy"
+
+
+def is_yaml(text: str) -> bool:
+    """Tell whether a text begins as YAML does."""
+    return _YAML.match(text) is not None
+
+
+def describe_beginning(text: str) -> str:
+    """Say what a file is that was read as JSON, and begins as none does."""
+    if "```" in text[:_NEAR]:
+        return "not valid JSON but a block of Markdown (```); keep what stands between its fences"
+    if text.startswith(("//", "#", "/*")):
+        return "not valid JSON: it begins with a comment, which JSON has none of; take it out"
+    if is_yaml(text):
+        return "not valid JSON: it looks like YAML, which is not read; write it as JSON, with json.dump"
+
+    line = text.partition("\n")[0].rstrip("\r")
+    shown = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+    return (
+        f"not valid JSON: it begins with '{shown}', as no list and no object does; write JSON, or a table whose first line "
+        "names its columns, such as image_id,caption"
+    )
+
+
+def describe_encoded_twice(value: object) -> str:
+    """Say what to do about a text that is JSON itself; empty for other values."""
+    is_json = isinstance(value, str) and value.lstrip().startswith(("[", "{"))
+    return (
+        "; it is JSON that was written as a text of JSON, write it with json.dump once"
+        if is_json
+        else ""
+    )

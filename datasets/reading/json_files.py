@@ -23,7 +23,7 @@ from typing import IO, Any, TypeAlias
 from ..errors import InputError, shorten
 from ..schema import Scale, format_rating, on_scale
 from .file_kinds import describe_foreign
-from .json_faults import find_fault
+from .json_faults import describe_beginning, describe_encoded_twice, find_fault, is_yaml
 from .packed_files import unpack, unpacked, without_packing
 from .source_files import refuse_device, sha256
 
@@ -179,7 +179,8 @@ def json_lines(
             row = parsed(line, name, number)
             if not isinstance(row, dict):
                 kind = type(row).__name__
-                raise InputError(f"{name}:{number}: an object is expected, not {kind}")
+                advice = describe_encoded_twice(row)
+                raise InputError(f"{name}:{number}: an object is expected, not {kind}{advice}")
         except InputError as error:
             report(error)
             continue
@@ -327,6 +328,8 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 _COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
 #: How near to the end of what was read a thing may be otherwise for what comes after: `-Infinity`.
 _NEAR = 16
+#: How a value begins that is no list and no object.
+_VALUES = tuple('"-0123456789tfnNI')
 
 
 class JsonSource:
@@ -430,6 +433,8 @@ class JsonSource:
             if n_bytes > MAX_ENTRY_BYTES:
                 return False
             line = line.strip().removeprefix(codecs.BOM_UTF8)
+            if b"}\r{" in line:  # lines end as on old Macs
+                return False
             is_object = line.startswith(b"{") and line.endswith(b"}")
             if line and not is_object:
                 # A list, or an object of several lines, is no line of its own.
@@ -459,6 +464,7 @@ class _JsonText:
     def pieces(self) -> Iterator[tuple[str, int, Any]]:
         """Yield the pieces as `JsonSource.read` documents them."""
         kind = self._peek()
+        beginning = self._text[self._position : self._position + _LINE]
         if not kind:
             raise InputError(f"{self._name}:{self.line}: not valid JSON (nothing is in it)")
 
@@ -472,8 +478,14 @@ class _JsonText:
                 yield "line", self.line, self._value()
         elif kind == "{":
             yield from self._members()
+        elif kind in _VALUES and not is_yaml(beginning):
+            line = self.line
+            value = self._value()
+            if self._peek():
+                raise InputError(f"{self._name}:{line}: {describe_beginning(beginning)}")
+            yield "value", line, value
         else:
-            yield "value", self.line, self._value()
+            raise InputError(f"{self._name}:{self.line}: {describe_beginning(beginning)}")
 
         if self._peek():
             raise self._fault("Extra data")

@@ -7,6 +7,7 @@ import codecs
 import gzip
 import io
 import lzma
+import re
 import zipfile
 import zlib
 from collections.abc import Generator
@@ -27,8 +28,22 @@ _NAMES = {
 _ZIP = b"PK\x03\x04"
 #: The methods of packing in zip archives that Python reads.
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
-#: The marks with which UTF-16 begins.
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+#: The marks with which wide text begins, and its code; that of UTF-32 begins as that of UTF-16 does.
+_WIDE_MARKS = (
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+#: The beginnings of wide text without a mark, whose first letters are of ASCII.
+_WIDE_LETTERS = (
+    (re.compile(rb"(?:[\t\n\r -~]\0\0\0){2}"), "utf-32-le"),
+    (re.compile(rb"(?:\0\0\0[\t\n\r -~]){2}"), "utf-32-be"),
+    (re.compile(rb"(?:[\t\n\r -~]\0){4}"), "utf-16-le"),
+    (re.compile(rb"(?:\0[\t\n\r -~]){4}"), "utf-16-be"),
+)
+#: So many bytes tell the code of a text.
+_HEAD = 16
 #: The endings of packed files' names.
 PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".lz4")
 
@@ -60,16 +75,16 @@ def unpacked(packed: IO[bytes], name: str) -> Generator[IO[bytes]]:
         DamagedError: where a packed file is cut short or damaged, also while the block reads it.
     """
     packed.seek(0)
-    head = packed.read(6)
+    head = packed.read(_HEAD)
     packing = "zip" if _is_zip_of_one_file(packed, head) else find_packing(head)
     packed.seek(0)
     if packing is None:
-        yield _as_utf8(packed, name) if head.startswith(_UTF_16) else packed
+        yield _as_utf8(packed, head, name)
         return
     try:
         stream = _open(packed, packing)
-        begins = getattr(stream, "peek")(2)  # noqa: B009
-        yield _as_utf8(stream, name) if begins.startswith(_UTF_16) else stream
+        begins = getattr(stream, "peek")(_HEAD)  # noqa: B009
+        yield _as_utf8(stream, begins[:_HEAD], name)
     except BadZipFile as error:
         raise DamagedError(f"{name}: not a complete zip file ({error}); get a new copy") from error
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
@@ -91,7 +106,8 @@ def unpack(data: bytes, name: str, n_bytes: int) -> bytes:
     Raises:
         InputError: where a packed file is cut short or damaged, or has more bytes.
     """
-    if find_packing(data) is None and not data.startswith((_ZIP, *_UTF_16)):
+    is_wide = _find_wide_code(data[:_HEAD]) is not None
+    if find_packing(data) is None and not is_wide and not data.startswith(_ZIP):
         return data
     with unpacked(io.BytesIO(data), name) as stream:
         content = stream.read(n_bytes + 1)
@@ -123,18 +139,29 @@ def _is_zip_of_one_file(packed: IO[bytes], head: bytes) -> bool:
     return files[0].compress_type in _ZIP_METHODS and not is_encrypted
 
 
-def _as_utf8(stream: IO[bytes], name: str) -> IO[bytes]:
-    """Return UTF-16 text, as Excel writes it, as UTF-8."""
-    return io.BufferedReader(_Utf8(stream, name), 1 << 16)
+def _find_wide_code(head: bytes) -> str | None:
+    """Return the code of text of two or four bytes a letter that begins so; None for other text."""
+    for mark, code in _WIDE_MARKS:
+        if head.startswith(mark):
+            return code
+
+    return next((code for pattern, code in _WIDE_LETTERS if pattern.match(head)), None)
+
+
+def _as_utf8(stream: IO[bytes], head: bytes, name: str) -> IO[bytes]:
+    """Return text that begins so as UTF-8: as it is, or, of UTF-16 as Excel writes it and UTF-32, in that code."""
+    code = _find_wide_code(head)
+    return stream if code is None else io.BufferedReader(_Utf8(stream, code, name), 1 << 16)
 
 
 class _Utf8(io.RawIOBase):
-    """A stream that reads UTF-16 from another and gives it as UTF-8 without its mark."""
+    """A stream that reads UTF-16 or UTF-32 from another and gives it as UTF-8 without its mark."""
 
-    def __init__(self, stream: IO[bytes], name: str) -> None:
+    def __init__(self, stream: IO[bytes], code: str, name: str) -> None:
         self._stream = stream
         self._name = name
-        self._decoder = codecs.getincrementaldecoder("utf-16")()
+        self._code = code
+        self._decoder = codecs.getincrementaldecoder(code)()
         self._unread = b""
 
     def readable(self) -> bool:
@@ -148,7 +175,7 @@ class _Utf8(io.RawIOBase):
                 text = self._decoder.decode(data, final=not data)
             except UnicodeDecodeError as error:
                 raise DamagedError(
-                    f"{self._name}: not complete UTF-16 text; get a new copy"
+                    f"{self._name}: not complete {self._code[:6].upper()} text; get a new copy"
                 ) from error
             self._unread = text.encode("utf-8")
             if not data:

@@ -8,26 +8,22 @@ place; `JudgementColumns` makes a `CaptionSet` of one row a rating.
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError, shorten
 from ..schema import CaptionSet, Card, Scale, make_items
-from .cells import fill_empty, parse_number, parse_references, text_of
-from .file_kinds import TOKEN_LINE, find_kind
-from .json_files import read_text
+from .cells import check_one_text, fill_empty, parse_number, parse_references, text_of
+from .file_kinds import find_kind
 from .json_rows import read_json_rows
+from .table_rows import read_rows, read_sheet
 
 #: The most characters of a table's names of columns in an error; where a file has no such line, they may be anything.
 _MOST_OF_NAMES = 200
@@ -61,8 +57,9 @@ def open_parquet(path: Path) -> Any:
 class Columns:
     """The names of the columns of captions; of JSON the keys, where `a.b.c` is what stands under `c` in nested objects.
 
-    `rows` is where the list of rows stands in an object; empty where the object's keys tell. `candidate_id` is
-    the name of `image_id` in a file of candidates alone; empty where it is that of both files.
+    `rows` is where the list of rows stands in an object; empty where the object's keys tell. `candidate_id`,
+    `candidate_caption` and `candidate_rows` are the names in a file of candidates alone; empty where they are those of
+    both files.
     """
 
     image_id: str = "image_id"
@@ -70,14 +67,26 @@ class Columns:
     references: str = "references"
     rows: str = ""
     candidate_id: str = ""
+    candidate_caption: str = ""
+    candidate_rows: str = ""
 
     def of_candidates(self) -> Columns:
         """Return the names in a file of candidates."""
-        return replace(self, image_id=self.candidate_id or self.image_id, candidate_id="")
+        return Columns(
+            image_id=self.candidate_id or self.image_id,
+            caption=self.candidate_caption or self.caption,
+            references=self.references,
+            rows=self.candidate_rows or self.rows,
+        )
 
     def of_references(self) -> Columns:
         """Return the names in a file of references."""
-        return replace(self, candidate_id="")
+        return Columns(
+            image_id=self.image_id,
+            caption=self.caption,
+            references=self.references,
+            rows=self.rows,
+        )
 
 
 #: The names of captions' columns where nothing else is said.
@@ -91,6 +100,7 @@ class Table:
         path: the file.
         names: its columns; `a.b` is what stands under `b` in the objects of column `a`.
         places: where each row stands, for messages: the file, and its line, entry or row.
+        note: a sentence on what of the file is not read; empty where all of it is.
     """
 
     def __init__(
@@ -99,14 +109,17 @@ class Table:
         names: Iterable[str],
         places: list[str],
         read: Callable[[str], list[Any]],
+        note: str = "",
     ) -> None:
         self.path = path
+        self.note = note
         self.names = tuple(names)
         self.places = places
         self._read = read
 
         for name, count in Counter(self.names).items():
-            if count > 1:
+            # A line may end in delimiters.
+            if count > 1 and name:
                 raise InputError(f"{path}: the column '{name}' appears twice; keep one of them")
 
     def __len__(self) -> int:
@@ -123,7 +136,8 @@ class Table:
             column = self._read(name)
             return [column[number] for number in kept]
 
-        return Table(self.path, self.names, [self.places[number] for number in kept], read)
+        places = [self.places[number] for number in kept]
+        return Table(self.path, self.names, places, read, self.note)
 
     def with_columns(self, columns: Mapping[str, list[Any]]) -> Table:
         """Return the table with further columns, each as long as its own; one of the same name takes its place."""
@@ -132,7 +146,7 @@ class Table:
         def read(name: str) -> list[Any]:
             return list(columns[name]) if name in columns else self._read(name)
 
-        return Table(self.path, names, self.places, read)
+        return Table(self.path, names, self.places, read, self.note)
 
     def first_of(self, *names: str) -> str | None:
         """Return the first of `names` that is a column; None where none is."""
@@ -152,7 +166,8 @@ class Table:
             names = ", ".join(self.names) or "none"
             if len(names) > _MOST_OF_NAMES:
                 names = f"{names[:_MOST_OF_NAMES]}…"
-            raise InputError(f"{self.path}: no column '{name}'; it has {names}{hint}")
+            note = f" ({self.note.removesuffix('.')})" if self.note else ""
+            raise InputError(f"{self.path}: no column '{name}'; it has {names}{hint}{note}")
 
         return self._read(name)
 
@@ -169,6 +184,7 @@ class Table:
             if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
                 value = value[0]
                 values[i] = value
+            check_one_text(value, self.places[i], name)
             if empty is not None and fill_empty(value) == "":
                 values[i] = empty
             elif isinstance(value, int) and not isinstance(value, bool):
@@ -236,108 +252,39 @@ def read_table(path: Path) -> Table:
     if kind == "json":
         return _of_objects(path, read_json_rows(path))
     if kind == "xlsx":
-        return _of_rows(path, _xlsx(path))
-    if kind == "token":
-        return _of_rows(path, _token(path))
-    if kind == "tab":
-        return _of_rows(path, _tsv(path))
+        rows, note = read_sheet(path)
+        return _of_rows(path, iter(rows), note)
 
-    if kind == "pipe":
-        return _of_rows(path, _trim(_csv(path, "|")))
-
-    return _of_rows(path, _csv(path, "," if kind == "comma" else ";"))
+    return _of_rows(path, read_rows(path, kind))
 
 
-def _csv(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    text = io.StringIO(read_text(path), newline="")
-    reader = csv.reader(text, strict=True, delimiter=delimiter)
-    line = 1
-    try:
-        for cells in reader:
-            if cells:
-                yield line, cells
-            # A row of cells with line ends takes several lines, and is named by its first.
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(
-            f"{path}:{line}: not valid CSV ({error}); a quote is not closed, or the file is truncated"
-        ) from error
-
-
-def _trim(rows: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows without the blanks around cells, which stand beside `|`."""
-    for line, cells in rows:
-        yield line, [cell.strip() for cell in cells]
-
-
-def _tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Tab-separated values without quoting: a quote in a caption is a quote. Where every name of a column is in quotes,
-    as VLMEvalKit writes them, all cells are.
-    """
-    lines = read_text(path).replace("\r\n", "\n").split("\n")
-    if all(re.fullmatch('".*"', name) for name in lines[0].split("\t")):
-        yield from _csv(path, "\t")
-        return
-
-    for line, text in enumerate(lines, start=1):
-        if text:
-            yield line, text.split("\t")
-
-
-def _token(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of Flickr8k's and Flickr30k's tokens as rows of an image and a caption."""
-    yield 0, ["image_id", "caption"]
-    for line, text in enumerate(read_text(path).split("\n"), start=1):
-        if not text.strip():
-            continue
-        match = TOKEN_LINE.fullmatch(text.rstrip("\r"))
-        if match is None:
-            raise InputError(
-                f"{path}:{line}: not NAME#NUMBER, a tab and a caption, as the lines before"
-            )
-        yield line, [match["image"], match["caption"]]
-
-
-def _xlsx(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of the first sheet of an Excel file, cells as texts."""
-    try:
-        from openpyxl import load_workbook  # pyright: ignore[reportMissingModuleSource]
-    except ImportError as error:
-        raise InputError(
-            f"{path}: Excel files need openpyxl: pip install openpyxl, or save the file as CSV"
-        ) from error
-
-    try:
-        # Of a formula the value counts that was computed last.
-        sheet = load_workbook(path, read_only=True, data_only=True).worksheets[0]
-        for line, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
-            if any(cell is not None for cell in cells):
-                yield line, ["" if cell is None else str(cell) for cell in cells]
-    except (OSError, KeyError, ValueError, BadZipFile) as error:
-        raise InputError(f"{path}: not a complete Excel file ({error}); get a new copy") from error
-
-
-def _of_rows(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Table:
+def _of_rows(path: Path, rows: Iterator[tuple[int, list[str]]], note: str = "") -> Table:
     first = next(rows, None)
     if first is None:
         raise InputError(f"{path}: it is empty; a line with the names of the columns is expected")
 
-    names = [name.strip() for name in first[1]]
+    names = [name.strip("\ufeff \t\r\n") for name in first[1]]
+    if len(names) > 1:
+        names[0] = names[0].removeprefix("#")
     cells: list[list[str]] = []
     places: list[str] = []
     for line, row in rows:
         if len(row) != len(names):
+            is_comment = row[:1] and row[0].startswith("#")
+            cause = "is a comment, take it out" if is_comment else "is broken or the file truncated"
             raise InputError(
-                f"{path}:{line}: {len(row)} cells, where the first line names {len(names)} columns; "
-                f"the line is broken or the file truncated"
+                f"{path}:{line}: {len(row)} cells, where the first line names {len(names)} columns; the line {cause}"
             )
+        # Excel writes rows of delimiters alone.
+        if len(names) > 1 and not any(map(str.strip, row)):
+            continue
         cells.append(row)
         places.append(f"{path}:{line}")
 
     def column(name: str) -> list[str]:
         return list(map(itemgetter(names.index(name)), cells))
 
-    return Table(path, names, places, column)
+    return Table(path, names, places, column, note)
 
 
 def _of_objects(path: Path, rows: Iterable[tuple[str, Any]]) -> Table:

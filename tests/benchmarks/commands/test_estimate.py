@@ -270,6 +270,22 @@ def test_options_that_do_not_go_together(folder: Path, capsys: pytest.CaptureFix
     check_line(capsys, "is out of reach with 80 images, even if all are rated")
 
 
+def test_what_looks_like_a_fault_of_a_file_is_counted_as_score_does(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    captions = json.loads((folder / "good.json").read_text())
+    first = next(iter(captions))
+    path = tmp_path / "marked.json"
+    path.write_text(json.dumps({**captions, first: f"**{captions[first]}**"}))
+    words = [
+        f"candidates={path}" if "good.json" in str(word) else word for word in words_for(folder)
+    ]
+    assert run_captau(*words, f"ratings={folder / 'one.csv'}", f"output_dir={tmp_path / 'o'}") == 0
+    shown = capsys.readouterr().out
+    assert "1 of 80 captions holds Markdown, such as" in shown
+    assert "All of it is scored as it stands; captau validate lists each place." in shown
+
+
 def test_from_python(folder: Path) -> None:
     results = captau.estimate(
         folder / "good.json",

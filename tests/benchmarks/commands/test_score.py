@@ -629,7 +629,7 @@ FAULTS = {
     "empty": (["candidates=empty.json"], "empty.json:1: not valid JSON (nothing is in it)"),
     "references for captions": (
         ["candidates=several.json"],
-        "several.json:1: image '0': 'caption' is ['a', 'b'], not str",
+        "several.json:1: image '0': 'caption' is 2 texts, ['a', 'b'], where one is expected",
     ),
     "statistics": (["statistics.replicates=0"], "statistics.replicates is 0"),
 }
@@ -677,6 +677,11 @@ def test_files_need_no_names_and_a_pipe_is_standard_input(
     assert record["signatures"]["bleu_1"] in printed.replace("\\|", "|")
     assert record["notes"][0].startswith("2 captions")
     assert "2 captions" not in printed
+
+    # What may be wrong with the numbers is said all the same.
+    Path("empty.json").write_text(json.dumps({"1": "", "2": "a man plays guitar"}))
+    assert run_captau("score", "empty.json", "refs.json", *options, "output_dir=out2") == 0
+    assert "1 of 2 captions is empty, punctuation apart" in capsys.readouterr().out
 
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(captions.encode())))
     assert run_captau("score", "-", "refs.json", *options, "stdout=corpus.json") == 0

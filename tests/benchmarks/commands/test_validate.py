@@ -21,6 +21,7 @@ from captau.benchmarks.scoring import submission_archive
 from captau.benchmarks.scoring.submission_archive import Faults
 from captau.datasets.reading import json_files
 from captau.datasets.reading.caption_files import read_candidates
+from captau.datasets.reading.table import Columns
 from tests.conftest import AWKWARD, run_captau, says
 
 NAME = "captions_test2014_mine_results.json"
@@ -422,10 +423,10 @@ def test_on_the_command_line(tmp_path, capsys):
 def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
     path = submitted(tmp_path, GOOD)
 
-    def fail(self):
+    def fail(self, *_, **__):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(type(path), "read_bytes", fail)
+    monkeypatch.setattr(type(path), "open", fail)
     with says(f"{path}: cannot be read (Input/output error)"):
         check(path)
 
@@ -444,3 +445,87 @@ def test_a_text_with_too_many_containers_is_a_fault(monkeypatch):
     lines = b'{"image_id": 1, "caption": [[[["a"]]]]}\n{"image_id": 2, "caption": "a"}'
     assert check_captions(lines, Path("c.jsonl"), "", None, faults) == 1
     assert faults.lines == [f"c.json:1: {many}", f"c.jsonl:1: {many}"]
+
+
+def tables_of(tmp_path: Path, frame: pd.DataFrame) -> list[Path]:
+    """Write a table in each format that `captau score` reads."""
+    paths = [tmp_path / f"c.{ending}" for ending in ("csv", "tsv", "parquet", "csv.gz", "jsonl")]
+    frame.to_csv(paths[0], index=False)
+    frame.to_csv(paths[1], index=False, sep="\t")
+    frame.to_parquet(paths[2])
+    frame.to_csv(paths[3], index=False)
+    frame.to_json(paths[4], orient="records", lines=True)
+    try:
+        frame.to_excel(tmp_path / "c.xlsx", index=False)
+    except ImportError:
+        return paths
+    return [*paths, tmp_path / "c.xlsx"]
+
+
+def test_captions_in_tables_are_checked_as_score_reads_them(tmp_path: Path) -> None:
+    rows = [
+        {"image_id": 42, "caption": "a reference", "prediction": "**a dog**"},
+        {"image_id": 7, "caption": "a reference", "prediction": "two cats"},
+        {"image_id": 9, "caption": "a reference", "prediction": ""},
+    ]
+    references = submitted(tmp_path, {"42": ["a"], "7": ["b"], "8": ["c"]}, "r.json")
+    for path in tables_of(tmp_path, pd.DataFrame(rows)):
+        verdict = check(path, references=references)
+        place = path.name if path.suffix == ".parquet" else f"{path.name}:"
+        assert [
+            line.split(": ", 1)[0].rpartition("/")[2].startswith(place) for line in verdict.faults
+        ]
+        kinds = [line.rsplit(": ", 1)[-1] for line in verdict.faults]
+        assert kinds == [
+            "unknown image '9'",
+            "the caption is empty, punctuation apart",
+            "no caption of image '8'",
+        ]
+        (remark,) = verdict.remarks
+        assert remark.endswith("image '42': the caption holds Markdown: '**a dog**'")
+        assert "caption is 'prediction'" in verdict.summary
+        assert "'caption' is not read" in verdict.summary
+
+
+def test_the_content_of_a_table_tells_scores_from_captions(tmp_path: Path) -> None:
+    captions = pd.DataFrame({"image_id": [42, 7], "caption": ["a dog", "two cats"]})
+    for path in tables_of(tmp_path, captions):
+        assert check(path) == Verdict([], 0, f"{path}: valid: 2 captions")
+        faults = check(path, kind="scores").faults
+        assert "no column score" in faults[0]
+    for path in tables_of(tmp_path, captions.assign(score=[0.5, 1])):
+        if path.suffix != ".jsonl":
+            assert check(path).summary == f"{path}: valid: 2 scores"
+
+
+def test_names_of_columns_and_several_systems_are_taken(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"key": [42, 7], "words": ["a dog", "two cats"]})
+    columns = Columns(image_id="key", caption="words")
+    for path in tables_of(tmp_path, frame):
+        assert check(path, columns=columns).summary == f"{path}: valid: 2 captions"
+    systems = [{"image_id": 42, "caption": "a", "system": name} for name in ("mine", "theirs")]
+    path = submitted(tmp_path, systems)
+    assert check(path).summary == f"{path}: valid: 2 captions of 2 systems"
+
+
+def test_no_check_hides_the_places_of_another(tmp_path: Path) -> None:
+    rows = [{"image_id": n, "caption": f"**a dog** of {'x' * n}"} for n in range(30)]
+    rows[29]["caption"] = "a caf\u00c3\u00a9"
+    path = submitted(tmp_path, rows)
+    verdict = check(path, limit=5)
+    assert len(verdict.remarks) == 7
+    assert verdict.remarks[5] == "… and 24 more such lines, which a larger limit= lists"
+    assert "in a wrong code" in verdict.remarks[6]
+    assert "30 places may be wrong, and none is changed" in verdict.summary
+
+
+def test_an_image_of_void_references_needs_no_caption(tmp_path: Path) -> None:
+    annotations = [
+        {"image_id": 42, "caption": "a dog", "is_rejected": False},
+        {"image_id": 7, "caption": "a cat", "is_rejected": True},
+    ]
+    references = submitted(tmp_path, {"images": [], "annotations": annotations}, "r.json")
+    for rows in (ROWS[:1], ROWS[:2]):
+        verdict = check(submitted(tmp_path, rows), references=references)
+        assert verdict.faults == []
+        assert "1 reference is left out" in verdict.summary

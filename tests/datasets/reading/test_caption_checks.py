@@ -48,6 +48,36 @@ def placed(texts: dict[int, str]) -> list[PlacedText]:
         ("\x1b[0ma man", "control"),
         ("a cafÃ©", "wrong_code"),
         ("a manâ€™s hat", "wrong_code"),
+        ("[BLOCKED]", "failed"),
+        ("Content blocked", "failed"),
+        ("Your request was rejected by our safety system", "failed"),
+        ("The response was filtered by Azure OpenAI's content management policy.", "failed"),
+        ("timeout", "failed"),
+        ("SAFETY", "failed"),
+        ("429", "number"),
+        ("404 Not Found", "failed"),
+        ("I don't know", "failed"),
+        ("Sorry, something went wrong", "failed"),
+        ("I'm sorry, but I can't help", "failed"),
+        ("Sorry", "failed"),
+        ("skipped", "failed"),
+        ("#NAME?", "missing"),
+        ("#DIV/0!", "missing"),
+        ("None.", "missing"),
+        ("unanswerable", "missing"),
+        ("[unknown]", "missing"),
+        ("12", "number"),
+        ("-0.5", "number"),
+        ("a man ri@@ des a mo@@ tor", "tokens"),
+        ("UNK", "tokens"),
+        ("a man on a UNK", "tokens"),
+        ("<unk>", "tokens"),
+        ("[object Object]", "printed"),
+        ("Question: what is it? Answer: a man", "turns"),
+        ("Human: describe it\nAssistant: a man", "turns"),
+        ("a cafe\u0301", "decomposed"),
+        ("\uff41 man", "wide"),
+        ("a mo\u200btor", "invisible"),
     ],
 )
 def test_a_caption_has_a_fault(caption: str, code: str) -> None:
@@ -68,6 +98,20 @@ def test_a_caption_has_a_fault(caption: str, code: str) -> None:
         "a person unable to open a box of memory cards",
         "two cats... and a dog",
         "a 1920 . 1930 car",
+        "Sorry sign on the door",
+        "Sorry, we are closed, says a sign",
+        "I am sorry written on a cake",
+        "Question: mark on a wall",
+        "System: a poster",
+        "A timeout in a game",
+        "404 error sign",
+        "500 rooms in a hotel",
+        "a person named Unk",
+        "a clock showing 12:30",
+        "the building in the early ####s",
+        "A sign that reads ASSISTANT: 5",
+        "a café",
+        "クルマＴシャツ",
     ],
 )
 def test_a_usual_caption_has_none(caption: str) -> None:
@@ -93,6 +137,15 @@ def test_a_prompt_before_each_caption_is_named() -> None:
     assert finding.summary.startswith("All 6 captions begin with the same words, such as 'Describe")
 
 
+@pytest.mark.parametrize("separator", [" ||| ", "; ", " / ", "\n", ". ", ", "])
+def test_captions_that_were_joined_have_their_sign_too(separator: str) -> None:
+    joined = {i: f"{text}{separator}{REFERENCES[i][0]}" for i, text in CAPTIONS.items()}
+    (finding,) = check_captions(placed(joined))
+    assert finding.code == "glued"
+    assert finding.summary.startswith("6 of 6 captions hold ")
+    assert finding.summary.endswith("; keep one caption of each image.")
+
+
 @pytest.mark.parametrize(
     ("separator", "shown"),
     [
@@ -109,6 +162,9 @@ def test_a_prompt_before_each_caption_is_named() -> None:
         (" • ", "'•'"),
         ("、", "'、'"),
         ('", "', "quotes"),
+        ("', '", "quotes"),
+        (". ", "a full stop"),
+        (", ", "a comma"),
     ],
 )
 def test_references_that_were_joined_have_their_sign(separator: str, shown: str) -> None:
@@ -130,3 +186,33 @@ def test_references_that_are_numbered_are_joined() -> None:
 def test_a_rare_sign_in_some_references_is_that_sign() -> None:
     texts = {i: REFERENCES[i][0] for i in REFERENCES}
     assert check_references(placed({**texts, 391895: "a man -- a rider -- on a road"})) == []
+
+
+def test_a_description_of_many_sentences_is_not_joined() -> None:
+    """Its later sentences begin with what was named before, and its signs are many."""
+    prose = "A man rides a motorbike. The road is wet. He wears a helmet."
+    texts = {i: f"{prose} {text}" for i, text in CAPTIONS.items()}
+    assert check_references(placed(texts)) == []
+    long = {i: f"{prose} " * 8 + f"It is dark; {text}" for i, text in CAPTIONS.items()}
+    assert "glued" not in {finding.code for finding in check_captions(placed(long))}
+
+
+def test_signs_of_another_script_are_no_separators() -> None:
+    hindi = {i: f"एक आदमी सड़क पर {text}" for i, text in CAPTIONS.items()}
+    chinese = {i: f"一个人在路上，骑着摩托车。{i}" for i in CAPTIONS}
+    for texts in (hindi, chinese):
+        assert check_references(placed(texts)) == []
+        assert "glued" not in {finding.code for finding in check_captions(placed(texts))}
+
+
+def test_turns_that_captions_may_have_are_named_where_half_have_them() -> None:
+    texts = {i: f"Output: {text}" for i, text in CAPTIONS.items()}
+    (finding,) = check_captions(placed(texts))
+    assert (finding.code, len(finding.lines)) == ("turns", 6)
+
+
+def test_references_of_one_word_each_are_named() -> None:
+    words = [PlacedText("r.json", "1", word) for word in CAPTIONS[391895].split()]
+    (finding,) = check_references(words)
+    assert finding.code == "one_word"
+    assert check_references(words[:5]) == []

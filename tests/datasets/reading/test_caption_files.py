@@ -266,7 +266,9 @@ CANDIDATE_FAULTS = {
     "two captions": (
         "c.json",
         '{"1": ["a", "b"]}',
-        ["image '1': 'caption' is ['a', 'b'], not str"],
+        [
+            "image '1': 'caption' is 2 texts, ['a', 'b'], where one is expected; these are the letters"
+        ],
     ),
     "a number": ("c.json", "3", ["COCO results, an object", "JSON lines or a table are expected"]),
     "two in CSV": (
@@ -282,8 +284,8 @@ CANDIDATE_FAULTS = {
     "several systems": ("c.csv", "image_id,system,caption\n1,x,a\n1,y,b\n", ["of 2 systems"]),
     "CSV without captions": (
         "c.csv",
-        "image_id,text\n1,a\n",
-        ["no column 'caption'", "has image_id, text; image_id and caption are expected"],
+        "image_id,words\n1,a\n",
+        ["no column 'caption'", "has image_id, words; image_id and caption are expected"],
     ),
     "CSV without images": ("c.csv", "caption\na\n", ["no column 'image_id'; it has caption"]),
     "a comma without quotes": (
@@ -665,7 +667,7 @@ def test_lmms_evals_samples_are_candidates_and_references(
 @pytest.mark.parametrize(
     ("sample", "message"),
     [
-        (lmms_sample(1, ["a", "b"]), ":2: 'caption' is ['a', 'b'], not str"),
+        (lmms_sample(1, ["a", "b"]), ":2: 'caption' is 2 texts, ['a', 'b'], where one is expected"),
         ({"doc_id": 1, "filtered_resps": ["a"]}, ":2: 'image_id' is missing"),
         # Not a line of lmms-eval's, whatever stands in it.
         ({"doc_id": 1, "x": {"image_id": 1, "pred": "a"}}, ":2: 'image_id' is missing"),

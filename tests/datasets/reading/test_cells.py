@@ -82,7 +82,6 @@ def test_references_in_one_cell(cell: Any, wanted: tuple[str, ...]) -> None:
         repr((("a dog", "a cat"),)),
         repr([["a dog"]]),
         repr([b"a dog"]),
-        "['a dog', None]",
         "('a dog')",
         "('a dog' 'a cat')",
         "['a dog'; 'a cat']",
@@ -114,10 +113,36 @@ def test_what_is_no_list_is_refused(cell: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "cell", ["[1, 2]", "[null]", '[["a dog"]]', ["a dog", None], [["a dog"]], (7,)]
+    "cell", ["[1, 2]", "[true]", '[["a dog"]]', ["a dog", 7], [["a dog"]], (7,)]
 )
 def test_a_list_of_other_things_is_refused(cell: Any) -> None:
     with says("t.csv:2: references holds ", "not a text"):
+        parse_references(cell, "t.csv:2")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        '["a dog", null]',
+        "['a dog', None]",
+        "('a dog', nan)",
+        ["a dog", None],
+        ("a dog", float("nan")),
+    ],
+)
+def test_null_among_references_is_an_empty_one_in_every_form(cell: Any) -> None:
+    assert parse_references(cell, "t.csv:2") == ("a dog", "")
+
+
+@pytest.mark.parametrize(
+    ("cell", "advice"),
+    [
+        ([["two", "dogs"]], "not a text; these are the words of a text, join them with blanks"),
+        ([["a", "t"]], "not a text; these are the letters of a text, join them"),
+    ],
+)
+def test_words_and_letters_in_place_of_a_reference_are_named(cell: Any, advice: str) -> None:
+    with says("t.csv:2: references holds ", advice):
         parse_references(cell, "t.csv:2")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,38 @@ def test_what_python_prints_is_named(content: str, tmp_path: Path) -> None:
         path = write(tmp_path / name, content)
         with says(f"{path}:1: not JSON but what Python prints of a list or an object", "json.dump"):
             read_candidates(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (f"```json\n[{ROW}]\n```", "not valid JSON but a block of Markdown (```)"),
+        (f"Here is the JSON:\n```json\n[{ROW}]\n```", "a block of Markdown (```)"),
+        ("- image_id: 7\n  caption: a dog\n", "it looks like YAML, which is not read"),
+        ("---\n7: a dog\n", "it looks like YAML"),
+        ("7: a dog\n8: a cat\n", "it looks like YAML"),
+        (f"// made by me\n[{ROW}]", "it begins with a comment, which JSON has none of"),
+        ("a dog\na cat\n", "it begins with 'a dog', as no list and no object does; write JSON, or"),
+        (f"[{ROW},\n// a comment\n{ROW}]", "there is a comment, which JSON has none of"),
+        ('[{image_id: 7, "caption": "a"}]', "a key has no quotes; write it in double quotes"),
+        ('"[{\\"image_id\\": 7}]"', "it is JSON that was written as a text of JSON"),
+    ],
+)
+def test_what_is_no_json_is_named(content: str, said: str, tmp_path: Path) -> None:
+    for name in ("c.json", "c.txt"):
+        with says(said):
+            read_candidates(write(tmp_path / name, content))
+
+
+def test_lines_may_end_as_on_old_macs(tmp_path: Path) -> None:
+    rows = [ROW, ROW.replace("7", "8")]
+    for name in ("c.json", "c.jsonl"):
+        path = write(tmp_path / name, "\r".join(rows))
+        assert read_candidates(path).captions == {"7": "a dog", "8": "a dog"}
+
+
+def test_files_that_are_packed_twice_are_named(tmp_path: Path) -> None:
+    packed = gzip.compress(gzip.compress(f"[{ROW}]".encode()))
+    path = write(tmp_path / "c.json.gz", packed)
+    with says(f"{path}: it is packed twice, in it is a gzip file; unpack it once"):
+        read_candidates(path)

@@ -81,3 +81,17 @@ def unpack_stream(stream: io.BytesIO) -> bytes:
 )
 def test_names_without_the_ending_of_a_packing(name: str, expected: str) -> None:
     assert without_packing(name) == expected
+
+
+@pytest.mark.parametrize(
+    "code", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
+)
+def test_wide_text_is_known_with_and_without_its_mark(code: str) -> None:
+    text = '{"7": "ein Mädchen"}'
+    packed = gzip.compress(text.encode(code))
+    for content in (text.encode(code), packed):
+        assert unpack(content, "it", 1 << 20).decode() == text
+        with unpacked(io.BytesIO(content), "it") as stream:
+            assert stream.read().decode() == text
+    with says("it: not complete UTF-", " text; get a new copy"):
+        unpack(text.encode(code)[:-1], "it", 1 << 20)
