@@ -3,8 +3,8 @@
 `bench` correlates metrics with people's judgements, `compare` tests which metrics differ, `probe` shows which faults in
 captions they notice, `rank` compares captioning systems, `score` scores your own captions, `estimate` estimates people's
 rating of them from few ratings, and `reward` makes a metric the reward of a trainer. `agree` measures how far people
-agree, `reproduce` rebuilds published tables, `table` joins finished runs in one table, and `complement`, `sensitivity` and
-`thresholds` study metrics as the commands of these names do. `load` reads a dataset of judgements, and `metric` makes a
+agree, `calibrate` whether a metric's yes can be believed, `reproduce` rebuilds published tables, `table` joins finished runs
+in one table, and `complement`, `sensitivity` and `thresholds` study metrics as the commands of these names do. `load` reads a dataset of judgements, and `metric` makes a
 metric by its name. To write a metric, extend `Metric` and `register` it. Wrong input raises an `InputError`. Each name is
 imported on first use, so that `import captau` stays quick.
 """
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from captau import compat, testing
     from captau.benchmarks.commands.agree import agree
     from captau.benchmarks.commands.bench import bench, compare
+    from captau.benchmarks.commands.calibrate import calibrate
     from captau.benchmarks.commands.complement import complement
     from captau.benchmarks.commands.estimate import estimate
     from captau.benchmarks.commands.probe import probe
@@ -46,6 +47,7 @@ __all__ = [
     "Results",
     "agree",
     "bench",
+    "calibrate",
     "compare",
     "compat",
     "complement",
@@ -72,6 +74,7 @@ _MODULES = {
     "Results": "captau.benchmarks.reporting.run_results",
     "agree": "captau.benchmarks.commands.agree",
     "bench": "captau.benchmarks.commands.bench",
+    "calibrate": "captau.benchmarks.commands.calibrate",
     "compare": "captau.benchmarks.commands.bench",
     "complement": "captau.benchmarks.commands.complement",
     "estimate": "captau.benchmarks.commands.estimate",

@@ -30,6 +30,7 @@ __all__ = [
     "Results",
     "agree",
     "bench",
+    "calibrate",
     "compare",
     "compat",
     "complement",
@@ -165,6 +166,86 @@ def bench(
 
     Raises:
         InputError: on an unknown name, missing or malformed data, or an unwritable folder.
+    """
+
+def calibrate(
+    dataset: str | CaptionSet | Sequence[str | CaptionSet] = "demo",
+    metrics: MetricSource | Sequence[MetricSource] = "text",
+    *,
+    good: float | str = 0.5,
+    precision: float = 0.8,
+    choose: str = "youden",
+    threshold: float | Mapping[str, float] | None = None,
+    probabilities: str = "logistic",
+    bins: int = 10,
+    repeats: MetricSource | Sequence[MetricSource] | None = None,
+    pairs: str | None = None,
+    candidates: Captions | None = None,
+    references: References | None = None,
+    protocol: str | Mapping[str, Any] | None = None,
+    columns: Mapping[str, Any] | None = None,
+    statistics: Mapping[str, Any] | None = None,
+    data_root: str | Path | None = None,
+    output_dir: str | Path | None = None,
+    cache_root: str | Path | None = None,
+    cache_scores: str | Path | None = None,
+    cache_use: bool = True,
+    file: Mapping[str, Any] | None = None,
+) -> Results:
+    """Measure whether the yes of metrics can be believed; `captau calibrate` from Python.
+
+    Args:
+        dataset: the names of datasets or of named sets, or your own `CaptionSet` objects, which have
+            the usual protocol of `dataset=file`.
+        metrics: suites, metric specs (`"cider(variant=plain)"`, `"mine.py:overlap"`, `"mine.csv"`),
+            functions, or `Metric` objects and classes (docs/new_metric.md).
+        good: when a caption is good; SHARE means that most of its ratings are at least this share of
+            the scale, and 0.5 is the middle. Or conditions on dimensions, each met by most ratings:
+            'correct>=1 and helpful>=1'.
+        precision: the share of kept captions that should be good.
+        choose: what the threshold is chosen for; youden (the greatest TPR + TNR), kappa, or precision
+            (the greatest recall at precision=).
+        threshold: captions with this score or a better one get a yes, instead of a chosen threshold; a
+            number, or one a metric: {cider: 0.8}.
+        probabilities: the rule from scores to probabilities of a good caption; logistic, isotonic, or
+            none, where scores are probabilities.
+        bins: the most bins of the reliability diagram.
+        repeats: suites, metric specs (`"cider(variant=plain)"`, `"mine.py:overlap"`, `"mine.csv"`),
+            functions, or `Metric` objects and classes (docs/new_metric.md).
+        pairs: asks each mllm_judge of metrics= about the pairs of datasets with preferences, in both
+            orders; pairwise shows the image, pairwise_references the references.
+        candidates: one caption per image: a file (docs/own_captions.md), a dict image id → caption, a
+            list of `{"image_id": …, "caption": …}`, or a DataFrame with these columns. Several systems
+            are a list of files, a dict from names to any of these except a text, or a DataFrame with a
+            column `system`.
+        references: a file, a dict image id → captions, a list of `{"image_id": …, "references": […]}`,
+            COCO's annotations, or a DataFrame with the columns `image_id` and `references`, or
+            `image_id` and `caption`. Several sets are a list of files, or a dict from names to any of
+            these except a text.
+        protocol: what differs from each dataset's usual protocol, such as `{"dimension": "recall",
+            "coefficients": ["tau_c"]}` (see `Protocol`), or the name of a protocol. Keys: name,
+            dimension, ratings, references, k, corpus, systems, split, coefficients, undefined, level,
+            own_references, normalise, ties, rater_scale.
+        columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
+            image_id, caption, references, rows, candidate_id.
+        statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
+            Keys: interval, replicates, level, seed.
+        data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).
+        output_dir: the folder for the run's files; None writes no files.
+        cache_root: the folder of stored scores and METEOR's tables (default: $CAPTAU_CACHE, else the
+            user's cache folder).
+        cache_scores: another place for stored scores: a shared folder, or s3://BUCKET/FOLDER.
+        cache_use: false neither reads nor stores scores.
+        file: options of the dataset `file`, which reads your own judgements, such as `{"path":
+            "mine.csv", "value": "score"}`. Keys: path, name, image, caption, value, rater, references,
+            dimension, system, split, low, high, step, scales, caption_a, caption_b, winner, winners,
+            strength, system_a, system_b, cluster, missing, flagged, where.
+
+    Returns:
+        `Results`, whose `frames` have `calibration.csv`, a row a measure, `bins.csv` and `roc.csv`.
+
+    Raises:
+        InputError: as in `captau.bench`, or on too few good or bad captions in a half of the images.
     """
 
 def compare(

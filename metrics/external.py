@@ -171,7 +171,7 @@ class OutsideMetric(Metric):
 @register("file")
 @dataclass(frozen=True)
 class ScoreFile(OutsideMetric):
-    """Scores read from CSV, JSON lines or Parquet.
+    """Scores read from CSV, JSON lines or Parquet, or from one of FLEUR's own files (`score_column="model score"` is its raw number).
 
     The file has `score` and either `item_id`, or `image_id` (or `image`) and `caption`, or the image and `system` where it
     has no captions. Where captions of an image are equal and their scores are not, the system tells them apart. If it
@@ -329,7 +329,14 @@ class ScoreFile(OutsideMetric):
         return [metric == metric_name for metric in metrics]
 
     def _read(self) -> Table:
-        return read_table(self.find_file(self.path))
+        path = self.find_file(self.path)
+        if Path(without_packing(self.path)).suffix == ".txt":
+            # The one release of scores that is no table; a metric of any other file need not load its reader.
+            from ..datasets.sources.fleur import read_score_table
+
+            if table := read_score_table(path):
+                return table
+        return read_table(path)
 
 
 def _has_contradiction(entries: Iterable[tuple[str, Key, float]]) -> bool:

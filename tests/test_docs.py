@@ -497,7 +497,7 @@ class Scratch:
         for name, function in re.findall(r"(\w+)\.py:(\w+)", word):
             source = f"def {function}(caption, references): return len(caption)\n"
             self.lacking(f"{name}.py", source)
-        if word.startswith("metrics="):
+        if word.startswith(("metrics=", "repeats=")):
             for name in re.findall(r"[=,](\w+\.csv)", word):
                 self.lacking(name, self.scores(self.chosen))
         for name in re.findall(r"\bcider\(df=([^,)]+)", word):

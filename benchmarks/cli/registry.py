@@ -25,6 +25,7 @@ _GROUPS = {
         ("sensitivity", "analyses:SensitivityOptions", tasks.run_with_figures, "show how far numbers move with images, raters and choices"),
         ("complement", "analyses:ComplementOptions", tasks.run_in_folder, "show which metrics say the same, and which add something"),
         ("thresholds", "analyses:ThresholdsOptions", tasks.run_with_figures, "show what a metric's threshold keeps, and how good it is"),
+        ("calibrate", "calibrate:CalibrateOptions", tasks.run_with_figures, "show whether the yes of a metric or a judge can be believed"),
         ("train", "train:TrainOptions", tasks.train_rater, "train a learned rater, and test it on unseen images"),
     ),
     "Your own captions": (

@@ -1,8 +1,12 @@
-"""An audit of a judge of pairs: whether position, length or its own captions sway it."""
+"""An audit of a judge of pairs: whether position, length or its own captions sway it.
+
+`captau calibrate` makes it of judges that it asks in both orders, and of every metric that scores the captions of pairs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,14 +16,45 @@ from numpy.typing import NDArray
 from ...datasets.errors import InputError
 from ...metrics.neural.judge.pairs import ORDERS, PairJudgements
 from ..runs.frames import make_frame
-from ..statistics.preferences import wilson_interval
+from ..statistics.bootstrap import number_images
+from ..statistics.clustered_shares import ClusteredShare
+from ..statistics.preferences import CONFIDENCE, pair_differences
+from ..statistics.weighted_pairs import Ints
+from .evaluation_set import EvaluationSet
 from .judged_pairs import count_words
 
 #: A judge's biases: `value` is the judge's share with its interval, `people` that of people on the same pairs.
 AUDIT_COLUMNS = ("bias", "value", "ci_low", "ci_high", "people", "n_pairs", "note")
 
 
-def audit_judge(judgements: PairJudgements, own_systems: Collection[str] = ()) -> pd.DataFrame:
+@dataclass(frozen=True)
+class _JudgedBy:
+    """Pairs that a judge and people decided.
+
+    Attributes:
+        judge, people: 1 where the first caption is preferred, -1 where the second is, else 0 or NaN, shape (n_pairs,).
+        image: the number of each pair's image, shape (n_pairs,).
+        level: of the intervals.
+    """
+
+    judge: NDArray[Any]
+    people: NDArray[Any]
+    image: Ints
+    level: float
+
+    def compare_shares(self, bias: str, favoured: NDArray[Any]) -> dict[str, object]:
+        """Return the share of decided pairs that go to the favoured side (1: the first, -1: the second, 0: neither)."""
+        is_decided = (np.abs(self.judge) == 1) & (favoured != 0)
+        share = ClusteredShare.measure((self.judge == favoured)[is_decided], self.image[is_decided])
+
+        both = is_decided & (self.people != 0)
+        by_people = float((self.people == favoured)[both].mean()) if both.any() else float("nan")
+        return _audit_row(bias, share, self.level, by_people, f"people on {both.sum()} pairs")
+
+
+def audit_judge(
+    judgements: PairJudgements, own_systems: Collection[str] = (), level: float = CONFIDENCE
+) -> pd.DataFrame:
     """Measure a judge's biases on pairs that people judged as well.
 
     - `position`: of the answers that prefer a caption, the share that prefers the one shown first; 0.5 is fair.
@@ -32,10 +67,12 @@ def audit_judge(judgements: PairJudgements, own_systems: Collection[str] = ()) -
     strengths (all raters and dimensions), on the pairs that both decide.
 
     Args:
+        judgements: the judge's answers.
         own_systems: systems that are of the judge's own model or family; none leaves that row undefined.
+        level: of the intervals, which are Wilson's and count images.
 
     Returns:
-        columns `AUDIT_COLUMNS`, a row a bias; Wilson's intervals, as if pairs were independent.
+        columns `AUDIT_COLUMNS`, a row a bias.
 
     Raises:
         InputError: where an own system wrote no caption.
@@ -48,54 +85,84 @@ def audit_judge(judgements: PairJudgements, own_systems: Collection[str] = ()) -
         raise InputError(f"dataset {captions.name}: no caption is of system '{min(strangers)}'")
 
     orders = judgements.orders.set_index("pair_id")
+    image, _ = number_images(items.loc[orders["item_a"], "image_id"])
     signs = np.sign(orders[list(ORDERS)].to_numpy(dtype=np.float64))
     is_decided = (np.abs(signs) == 1).all(axis=1)
     is_contradiction = signs[:, 0] != signs[:, 1]
     # A sign of 1 prefers caption a, which the second order shows last.
     shown_first = np.concatenate([signs[:, 0], -signs[:, 1]])
-    prefers_first = shown_first[np.abs(shown_first) == 1] > 0
+    is_preference = np.abs(shown_first) == 1
+    position = ClusteredShare.measure(
+        shown_first[is_preference] > 0, np.tile(image, 2)[is_preference]
+    )
+    order = ClusteredShare.measure(is_contradiction[is_decided], image[is_decided])
 
     strengths = judgements.strengths
-    judged = strengths.to_numpy(dtype=np.float64)
-    # Several raters, and dimensions, say together whom people prefer.
-    sums = captions.preferences.groupby("pair_id")["strength"].sum().loc[strengths.index]
-    people = np.sign(sums.to_numpy(dtype=np.float64))
-
-    words = count_words(captions.items)
-    n_words: list[NDArray[Any]] = []
-    is_own: list[NDArray[Any]] = []
-    for column in ("item_a", "item_b"):
-        side = orders.loc[strengths.index, column]
-        n_words.append(side.map(words).to_numpy(dtype=np.float64))
-        is_own.append(side.map(items["system"]).isin(set(own_systems)).to_numpy(int))
-
+    sides = orders.loc[strengths.index, ["item_a", "item_b"]]
+    judged = _JudgedBy(
+        judge=strengths.to_numpy(dtype=np.float64),
+        people=_people_of(captions.preferences, strengths.index),
+        image=image[orders.index.get_indexer(strengths.index)],
+        level=level,
+    )
+    is_own = [
+        sides[column].map(items["system"]).isin(set(own_systems)).to_numpy(int)
+        for column in ("item_a", "item_b")
+    ]
     rows = [
-        _audit_row("position", prefers_first, note="answers, not pairs"),
-        _audit_row("order", is_contradiction[is_decided]),
-        _compare_shares("length", judged, people, np.sign(n_words[0] - n_words[1])),
-        _compare_shares("self_preference", judged, people, is_own[0] - is_own[1]),
+        _audit_row("position", position, level, note="answers, not pairs"),
+        _audit_row("order", order, level),
+        judged.compare_shares("length", _which_is_longer(captions.items, sides)),
+        judged.compare_shares("self_preference", is_own[0] - is_own[1]),
     ]
     return make_frame(rows, AUDIT_COLUMNS)
 
 
-def _compare_shares(
-    bias: str, judged: NDArray[Any], people: NDArray[Any], favoured: NDArray[Any]
-) -> dict[str, object]:
-    """Return the share of decided pairs that go to the favoured side (1: a, -1: b, 0: neither)."""
-    by_judge = (judged == favoured)[(judged != 0) & (favoured != 0)]
+def audit_scores(
+    selection: EvaluationSet, scores: pd.Series, level: float = CONFIDENCE
+) -> pd.DataFrame:
+    """Measure the bias of a metric that prefers the caption of a pair with the better score: that of `length` alone.
 
-    both = (judged != 0) & (favoured != 0) & (people != 0)
-    by_people = float((people == favoured)[both].mean()) if both.any() else float("nan")
+    Args:
+        selection: with preferences.
+        scores: by item id, more is better; pairs of an undefined one are left out.
+        level: of the interval.
 
-    return _audit_row(bias, by_judge, by_people, note=f"people on {both.sum()} pairs")
+    Returns:
+        columns `AUDIT_COLUMNS`, one row.
+    """
+    pairs = selection.preferences.drop_duplicates("pair_id")
+    image, _ = number_images(selection.clusters.loc[pairs["item_a"]])
+    judged = _JudgedBy(
+        judge=np.sign(pair_differences(scores, pairs)),
+        people=_people_of(selection.preferences, pd.Index(pairs["pair_id"])),
+        image=image,
+        level=level,
+    )
+    longer = _which_is_longer(selection.items, pairs)
+    return make_frame([judged.compare_shares("length", longer)], AUDIT_COLUMNS)
+
+
+def _people_of(preferences: pd.DataFrame, pair_ids: pd.Index[Any]) -> NDArray[Any]:
+    """Return whom people prefer in each pair: several raters, and dimensions, say it together."""
+    sums = preferences.groupby("pair_id")["strength"].sum().loc[pair_ids]
+    return np.sign(sums.to_numpy(dtype=np.float64))
+
+
+def _which_is_longer(items: pd.DataFrame, pairs: pd.DataFrame) -> NDArray[Any]:
+    """Return 1 where the first caption has more words, -1 where the second has, 0 where both have as many."""
+    words = count_words(items)
+    n_words = [
+        words.loc[pairs[column]].to_numpy(dtype=np.float64) for column in ("item_a", "item_b")
+    ]
+    return np.sign(n_words[0] - n_words[1])
 
 
 def _audit_row(
-    bias: str, outcomes: NDArray[Any], people: float = float("nan"), note: str = ""
+    bias: str, share: ClusteredShare, level: float, people: float = float("nan"), note: str = ""
 ) -> dict[str, object]:
-    value = float(outcomes.mean()) if len(outcomes) else float("nan")
-    low, high = wilson_interval(value, len(outcomes))
-    reason = "" if len(outcomes) else "undefined: no such pair"
+    low, high = share.interval(level)
+    reason = "" if share.n_items else "undefined: no such pair"
 
-    cells = (bias, value, low, high, people, len(outcomes), reason or note)
+    cells = (bias, share.value, low, high, people, share.n_items, reason or note)
     return dict(zip(AUDIT_COLUMNS, cells, strict=True))

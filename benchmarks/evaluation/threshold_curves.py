@@ -2,7 +2,8 @@
 
 Levinboim et al. 2021, section 6.2: a caption is served where its score is above a threshold; precision
 is the share of good ones among those served, recall the share of the good ones that are served
-(equations 2 and 3). `captau thresholds` and the charts of reports call `mark_good_captions` and `metric_curve`.
+(equations 2 and 3). `captau thresholds` and the charts of reports call `mark_good_captions` and `metric_curve`;
+`captau calibrate` marks good captions alike, and chooses a threshold of the same curve.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...datasets.errors import InputError, unknown
+from ...datasets.errors import InputError, Lack, LackingError, unknown
 from ...datasets.schema import Scale
 from ...metrics.base import Floats
 
 Row = dict[str, Any]
+
+#: What a threshold is chosen for: the greatest TPR + TNR (Youden 1950), the greatest κ, or the greatest recall at a precision.
+THRESHOLD_RULES = ("youden", "kappa", "precision")
 
 _COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _CONDITION = re.compile(
@@ -124,6 +128,39 @@ class ThresholdCurve:
         last = reached[-1]
         return float(self.recall[last]), float(self.thresholds[last])
 
+    @property
+    def false_positive_rate(self) -> Floats:
+        """The share of the bad captions that are served, which is drawn against recall as the ROC curve, shape (n,)."""
+        n_bad_served = np.rint(self.n_served * (1 - self.precision))
+        return n_bad_served / n_bad_served[-1]
+
+    def choose(self, rule: str, precision: float) -> float:
+        """Return the threshold that a rule of `THRESHOLD_RULES` chooses, the highest of several; NaN where there is none.
+
+        Args:
+            rule: what it is chosen for.
+            precision: that the rule `precision` asks for.
+        """
+        if rule == "precision":
+            return self.recall_at(precision)[1]
+
+        gain = self.recall - self.false_positive_rate
+        if rule == "kappa":
+            gain = self._kappa()
+        # Gains that differ by rounding alone are equal.
+        best = np.flatnonzero(gain >= gain.max() - 1e-12)[0]
+        return float(self.thresholds[best])
+
+    def _kappa(self) -> Floats:
+        """Return Cohen's κ of being served and being good at each threshold, shape (n,)."""
+        n = self.n_served[-1]
+        n_good = np.rint(self.n_served * self.precision)
+        share_good = n_good[-1] / n
+        share_served = self.n_served / n
+        observed = (n_good + (n - n_good[-1]) - (self.n_served - n_good)) / n
+        expected = share_good * share_served + (1 - share_good) * (1 - share_served)
+        return (observed - expected) / (1 - expected)
+
     def rows(self, n_items: int) -> list[Row]:
         """Return a row a threshold, columns as in `thresholds.csv`."""
         rows: list[Row] = []
@@ -169,7 +206,8 @@ def mark_good_captions(
         faults: the dimensions on which more is worse; the share is counted from their upper end.
 
     Raises:
-        InputError: where all are good, or none is, or a condition is on an unknown dimension.
+        InputError: where a condition is on an unknown dimension.
+        LackingError: where all are good, or none is.
     """
     if isinstance(good, Conjunction):
         rated = ratings["dimension"].unique()
@@ -192,7 +230,8 @@ def mark_good_captions(
 
     if is_good.nunique() < 2:
         subject = "every caption is" if is_good.all() else "no caption is"
-        raise InputError(f"dataset {dataset}, {name}: {subject} good at {definition}; {remedy}")
+        message = f"dataset {dataset}, {name}: {subject} good at {definition}; {remedy}"
+        raise LackingError(Lack.VARIATION, message)
 
     return is_good.astype(float)
 

@@ -18,7 +18,7 @@ from ..statistics.bootstrap import StatisticsOptions
 from . import shared
 from .declaration import Composed, Options, PythonValue, option, part
 from .large import columns_part
-from .score import CANDIDATES_FROM_PYTHON, REFERENCES_FROM_PYTHON, NamedFile, files_of
+from .score import CANDIDATES_FROM_PYTHON, REFERENCES_FROM_PYTHON, NamedFile, one_file_of
 
 #: What `captau agree` measures: ratings, captions, or the words that people use.
 AGREEMENT_KINDS = ("ratings", "captions", "words")
@@ -337,13 +337,6 @@ def _probed_dataset_of(composed: Composed) -> str | None:
     return names[0]
 
 
-def _one_file(value: Any, key: str) -> NamedFile | None:
-    files = files_of(value, key) if value else ()
-    if len(files) > 1:
-        raise InputError(f"{key}= names {len(files)} files; captau probe takes one")
-    return files[0] if files else None
-
-
 @dataclass(frozen=True, kw_only=True)
 class ProbeOptions(shared.ScoringOptions):
     """Options of `captau probe`."""
@@ -383,7 +376,7 @@ table.md, table.tex, table.csv, run.json.
     candidates: NamedFile | None = option(
         None,
         "captions of your own, in the forms that captau score takes",
-        read=_one_file,
+        read=lambda value, key: one_file_of(value, key, "captau probe"),
         takes="FILE",
         is_literal=True,
         python=replace(CANDIDATES_FROM_PYTHON, annotation="Captions | None"),
@@ -391,7 +384,7 @@ table.md, table.tex, table.csv, run.json.
     references: NamedFile | None = option(
         None,
         "captions by image, instead of a dataset's; in the forms that captau score takes",
-        read=_one_file,
+        read=lambda value, key: one_file_of(value, key, "captau probe"),
         takes="FILE",
         is_literal=True,
         python=replace(REFERENCES_FROM_PYTHON, annotation="References | None"),

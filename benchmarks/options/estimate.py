@@ -15,7 +15,7 @@ from ..statistics.rating_plan import CHOICES
 from . import shared
 from .declaration import option
 from .large import columns_part
-from .score import CANDIDATES_FROM_PYTHON, REFERENCES_FROM_PYTHON, NamedFile, files_of
+from .score import CANDIDATES_FROM_PYTHON, REFERENCES_FROM_PYTHON, NamedFile, files_of, one_file_of
 
 #: What `chosen=` says without a file.
 RANDOM = "random"
@@ -60,7 +60,7 @@ Writes estimates.csv, gains.csv, table.md, table.tex, run.json; plan=true: plan.
     references: NamedFile | None = option(
         None,
         "captions by image, in the forms that captau score takes",
-        read=lambda value, key: _one_file(value, key),
+        read=lambda value, key: one_file_of(value, key, "captau estimate"),
         takes="FILE",
         is_literal=True,
         python=replace(REFERENCES_FROM_PYTHON, annotation="References | None"),
@@ -145,10 +145,3 @@ Writes estimates.csv, gains.csv, table.md, table.tex, run.json; plan=true: plan.
             raise InputError(f"{' and '.join(f'{k}=' for k in sizes)} say how many; give one")
         if self.power >= 1:
             raise InputError(f"power is {self.power:g}; a number below 1 is expected")
-
-
-def _one_file(value: object, key: str) -> NamedFile | None:
-    files = files_of(value, key) if value else ()
-    if len(files) > 1:
-        raise InputError(f"{key}= names {len(files)} files; captau estimate takes one")
-    return files[0] if files else None

@@ -23,7 +23,7 @@ NOTES = ("brief", "full", "none")
 
 _LAST = "last is the newest in results/runs/"
 _RUNS = f"finished runs; {_LAST}. Several are of bench, compare, reproduce or train, or all of score; or "
-_STUDIES = "of rank, agree, sensitivity, complement or thresholds"
+_STUDIES = "of rank, agree, sensitivity, complement, thresholds or calibrate"
 _OUTPUT = "the output file (default: standard output)"
 
 
@@ -241,7 +241,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
 
     run: Path = option(
         "last",
-        f"a finished run; {_LAST}. Runs of rank, agree, sensitivity and thresholds have the figures that they drew",
+        f"a finished run; {_LAST}. Runs of rank, agree, sensitivity, thresholds and calibrate have the figures that they drew",
         takes="DIR",
         read=lambda folder, _: find_run(folder),
     )

@@ -85,6 +85,22 @@ def files_of(value: Any, key: str) -> tuple[NamedFile, ...]:
     return tuple(files)
 
 
+def one_file_of(value: Any, key: str, command: str) -> NamedFile | None:
+    """Return one file as `files_of` does; None for none.
+
+    Args:
+        value, key: of the option.
+        command: as it is typed, for the message.
+
+    Raises:
+        InputError: where there are several.
+    """
+    files = files_of(value, key) if value else ()
+    if len(files) > 1:
+        raise InputError(f"{key}= names {len(files)} files; {command} takes one")
+    return files[0] if files else None
+
+
 def _stem(path: Path) -> str:
     if path == STDIN:
         return "stdin"

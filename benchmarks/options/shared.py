@@ -513,6 +513,8 @@ class ScoringOptions(Options):
 
     environment: ClassVar[tuple[Option, ...]] = (*STORED, *ENVIRONMENT)
     takes_sets: ClassVar[bool] = True
+    #: Whether `references=` stands in place of the datasets, which then need not be here.
+    references_replace_datasets: ClassVar[bool] = True
 
     locations: Locations = part(locations_of, *PLACES, default_factory=Locations)
     configuration: Mapping[str, Any] = configuration_part()
@@ -530,7 +532,8 @@ class ScoringOptions(Options):
             InputError: where a dataset that was named itself is not here, or a value makes no sense.
         """
         check_finite(composed.plain)
-        if not composed.get("datasets") or composed.get("references"):
+        is_replaced = cls.references_replace_datasets and bool(composed.get("references"))
+        if not composed.get("datasets") or is_replaced:
             return super().read(composed)
 
         optional = composed.get("optional_datasets") or ()

@@ -118,7 +118,7 @@ def calibrate_pairs(differences: Floats, strengths: Floats) -> float:
 
 
 def wilson_interval(
-    accuracy: float, n_pairs: int, confidence: float = CONFIDENCE
+    accuracy: float, n_pairs: float, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
     """Return Wilson's interval of a share (1927); half counts of ties are taken as they are.
 

@@ -14,6 +14,7 @@ from ..caption_texts import collapse_blanks
 from ..errors import InputError
 from ..reading.json_files import read_text
 from ..reading.source_files import bibtex, find, github_file
+from ..reading.table import Table
 from ..registry import dataset
 from ..schema import (
     CaptionSet,
@@ -39,6 +40,8 @@ def fleur(path: str, folder: str = "annotations", **attributes: Any) -> SourceFi
     return github_file(path, "Yebin46/FLEUR", COMMIT, name, **attributes)
 
 
+#: How many characters tell one of the authors' files.
+_HEAD = 1000
 #: Each file's SHA-256, by the part of the data that it scores.
 _HASHES = {
     "composite": "e876d84113a4af0a859e41bf0323106fdcec81c7ff2f2cb05cbf9e35ce4efb1e",
@@ -157,6 +160,34 @@ def read_scores(path: Path) -> list[ScoredImage]:
         raise InputError(f"{path}: no scores; lines such as 'our score : 0.4' are expected")
 
     return blocks
+
+
+def read_score_table(path: Path) -> Table | None:
+    """Return one of the authors' files as a table of scores, which a metric can be; None for any other file.
+
+    Of a caption that stands twice with one image the last scores count, as in `load_fleur`.
+
+    Returns:
+        Columns `image, caption`, `score` and `our score` (the smoothed one), and `model score` (the raw one).
+    """
+    text = read_text(path)
+    beginnings = [line for line in text[:_HEAD].splitlines() if line.strip()][:2]
+    if not any(line.startswith("image file : ") for line in beginnings):
+        return None
+
+    rows: dict[tuple[str, str], tuple[float, float]] = {}
+    for block in read_scores(path):
+        for caption, raw, smoothed in zip(block.captions, block.raw, block.smoothed, strict=True):
+            rows[block.image_id, caption] = (raw, smoothed)
+    columns: dict[str, list[Any]] = {
+        "image": [image for image, _ in rows],
+        "caption": [caption for _, caption in rows],
+        "model score": [raw for raw, _ in rows.values()],
+        "our score": [smoothed for _, smoothed in rows.values()],
+    }
+    columns["score"] = columns["our score"]
+    places = [f"{path}: image '{image}'" for image, _ in rows]
+    return Table(path, list(columns), places, columns.__getitem__)
 
 
 def _add_line(block: ScoredImage, key: str, value: str) -> None:

@@ -120,6 +120,14 @@ CASES = {
     "rank": ["rank", *FILE, *FAST],
     "rank_pairs": ["rank", *PAIRS, *FAST],
     "complement": ["complement", *FILE, "metrics=bleu_1,rouge_l,cider", "draws=4"],
+    "calibrate": [
+        *("calibrate", "metrics=rouge_l,bleu_1", "statistics.replicates=40"),
+        *("candidates=A.json", "references=references.json", "bins=4"),
+    ],
+    "calibrate_repeats": [
+        *("calibrate", "metrics=rouge_l", "repeats=rouge_1", "threshold=0.5", "bins=4"),
+        *("statistics.interval=none", "probabilities=isotonic"),
+    ],
     "thresholds": ["thresholds", *FILE, "metrics=bleu_1,rouge_l", "good=0.6", "precision=0.7"],
     **{
         f"sensitivity_{kind}": [

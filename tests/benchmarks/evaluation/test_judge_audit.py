@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.evaluation.judge_audit import audit_judge
+from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
+from captau.benchmarks.evaluation.judge_audit import audit_judge, audit_scores
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, make_items
 from captau.metrics.neural.judge.pairs import PairJudgements
@@ -60,8 +62,9 @@ def test_shares_are_those_counted_by_hand() -> None:
     assert audit["note"].tolist() == [
         *("answers, not pairs", "", "people on 3 pairs", "people on 4 pairs")
     ]
-    # Wilson 1927, equation of his interval.
-    z, n, share = 1.959964, 6, 1 / 3
+    # Wilson's interval (1927) of as many pairs as have the variance of 6 images: 5, by Student's t of 5 degrees fewer.
+    z, t, share = 1.959964, 2.570582, 1 / 3
+    n = 5 * (z / t) ** 2
     half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     ends = [(share + z**2 / (2 * n) + sign * half) / (1 + z**2 / n) for sign in (-1, 1)]
     assert audit.loc["order", ["ci_low", "ci_high"]].tolist() == pytest.approx(ends, abs=1e-6)
@@ -72,3 +75,17 @@ def test_a_system_that_wrote_nothing_is_named() -> None:
         audit_judge(judgements(), ["A", "C"])
     audit = audit_judge(judgements()).set_index("bias")
     assert audit.loc["self_preference", "note"] == "undefined: no such pair"
+
+
+def test_a_metric_of_captions_is_held_against_length_alone() -> None:
+    """Its scores prefer a in pairs 1 to 5, b in 6, and tie in 7: the longer in 1 and 3 of the five that it decides."""
+    captions = judgements().captions
+    scores = [1.0, 0.0] * 5 + [0.0, 1.0] + [1.0, 1.0]
+    protocol = Protocol(name="usual", dimension=(), ratings="mean", coefficients=("accuracy",))
+    selection = EvaluationSet.select(captions, protocol)
+    audit = audit_scores(selection, pd.Series(scores, index=captions.items["item_id"]))
+    assert audit["bias"].tolist() == ["length"]
+    assert audit["value"].tolist() == pytest.approx([2 / 5])
+    # People prefer the longer caption in 1 and 4 of the four that both decide.
+    assert audit["people"].tolist() == [0.5]
+    assert audit["note"].tolist() == ["people on 4 pairs"]

@@ -31,7 +31,7 @@ from tests.conftest import run_captau, says
 GOLDEN = Path(__file__).parents[2] / "golden" / "figures"
 #: Commands that draw a figure of their own.
 DRAWING = (
-    *("agree", "agree_words", "rank", "rank_pairs", "thresholds", "probe"),
+    *("agree", "agree_words", "rank", "rank_pairs", "thresholds", "calibrate", "probe"),
     *("sensitivity_images", "sensitivity_raters", "sensitivity_length"),
 )
 

@@ -1,0 +1,468 @@
+"""`captau calibrate`: whether the yes of a metric or a judge can be believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError, Lack
+from ...datasets.reading.caption_files import ReferenceFile, read_references, read_systems
+from ...metrics.base import Metric
+from ...metrics.neural.judge.metric import MllmJudge
+from ...metrics.neural.judge.pairs import judge_pairs
+from ..evaluation.evaluation_set import EvaluationSet
+from ..evaluation.judge_audit import audit_judge, audit_scores
+from ..evaluation.judges.calibration import (
+    LEAST_OF_A_KIND,
+    Calibration,
+    CalibrationChoices,
+    LabelledScores,
+    Measure,
+    calibrate_scores,
+    draw_first_half,
+    require_both_kinds,
+    undefined_calibration,
+)
+from ..evaluation.judges.calibration_tables import (
+    CalibratedDimension,
+    TableChoices,
+    calibration_tables,
+    pair_table,
+)
+from ..evaluation.judges.further_answers import measure_repeats, measure_unlabelled
+from ..evaluation.judges.unlabelled_captions import UnlabelledCaptions
+from ..evaluation.prepared_datasets import LeftOutDatasets, PreparedDataset, prepare_datasets
+from ..evaluation.threshold_curves import curve_names, mark_good_captions
+from ..evaluation.wording import interval_words, join_notes
+from ..options.calibrate import CalibrateOptions
+from ..options.python_function import make_function
+from ..reporting.charts.calibration_charts import reliability_figure, roc_figure
+from ..reporting.run_results import Results
+from ..runs.frames import make_frame, mean_of
+from ..runs.progress_bar import StepProgress
+from ..runs.results import RunClock, tables_as_csv
+from ..runs.tables import ResultTable
+from ..scoring.catalog import metric_style
+from ..scoring.unavailable_metrics import (
+    check_works_without_references,
+    find_unavailable,
+    warn_unavailable,
+)
+from ..statistics.bootstrap import number_images
+from ..statistics.weighted_pairs import Floats, Ints, Mask
+
+CALIBRATION_COLUMNS = (
+    "dataset",
+    "dimension",
+    "metric",
+    "measure",
+    "value",
+    "ci_low",
+    "ci_high",
+    "n_items",
+    "note",
+)
+BIN_COLUMNS = (
+    "dataset",
+    "dimension",
+    "metric",
+    "bin",
+    "low",
+    "high",
+    "predicted",
+    "share_good",
+    "ci_low",
+    "ci_high",
+    "n_items",
+    "n_images",
+)
+ROC_COLUMNS = ("dataset", "dimension", "metric", "threshold", "tpr", "fpr")
+#: The papers of shares' intervals, and of the corrected share.
+CITATION = """@article{korn1998confidence,
+  title={Confidence Intervals for Proportions with Small Expected Number of Positive Counts Estimated from Survey Data},
+  author={Korn, Edward L. and Graubard, Barry I.},
+  journal={Survey Methodology},
+  volume={24},
+  number={2},
+  pages={193--201},
+  year={1998}
+}
+
+"""
+CORRECTION_CITATION = """@article{rogan1978estimating,
+  title={Estimating prevalence from the results of a screening test},
+  author={Rogan, Walter J. and Gladen, Beth},
+  journal={American Journal of Epidemiology},
+  volume={107},
+  number={1},
+  pages={71--76},
+  year={1978}
+}
+"""
+#: The dimension of rows about pairs of captions.
+PAIRS = "pairs"
+
+
+@dataclass
+class _Found:
+    """What was found so far.
+
+    Attributes:
+        calibration, bins, roc: rows of the files.
+        dimensions: for the tables, of each dataset and dimension.
+        tables: of pairs.
+    """
+
+    calibration: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    bins: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    roc: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    dimensions: list[CalibratedDimension] = field(default_factory=list[CalibratedDimension])
+    tables: list[ResultTable] = field(default_factory=list[ResultTable])
+
+
+def run(options: CalibrateOptions) -> Results:
+    """Measure whether metrics' yes can be believed.
+
+    Returns:
+        `calibration.csv`, a row a measure, `bins.csv` and `roc.csv`.
+
+    Raises:
+        InputError: on an unknown name, missing or malformed data, or too few good or bad captions in a half.
+    """
+    clock = RunClock()
+    found = _Found()
+    every_metric = [*options.metrics, *options.repeats]
+    unlabelled = _read_unlabelled(options)
+    left_out = LeftOutDatasets()
+
+    def check(selection: EvaluationSet) -> None:
+        if selection.ratings.empty and selection.preferences.empty:
+            raise selection.lacking(Lack.JUDGEMENTS, "it has no ratings and no preferences")
+        find_unavailable(every_metric, selection.items)
+
+    with StepProgress(None) as progress:
+        if unlabelled is not None:
+            unlabelled = unlabelled.scored(options.metrics, options.locations.store(), progress)
+        prepared_datasets = prepare_datasets(
+            options.datasets,
+            every_metric,
+            options.locations,
+            progress,
+            needs_ratings=False,
+            check=check,
+        )
+        for prepared in prepared_datasets:
+            with left_out.leave_out(prepared.name):
+                _DatasetCalibrator.make(prepared, options, unlabelled, found).add_all()
+
+    left_out.check(len(prepared_datasets))
+    prepared_datasets.left_out.update(left_out)
+    warn_unavailable([prepared.missing for prepared in prepared_datasets])
+
+    labels = {metric.spec: metric_style(metric).label for metric in every_metric}
+    frames = {
+        "calibration.csv": make_frame(found.calibration, CALIBRATION_COLUMNS),
+        "bins.csv": make_frame(found.bins, BIN_COLUMNS),
+        "roc.csv": make_frame(found.roc, ROC_COLUMNS),
+    }
+    measures = "whether metrics' yes can be believed"
+    record = prepared_datasets.record(
+        "calibrate",
+        options.configuration,
+        measures,
+        clock,
+        seed=options.statistics.seed,
+    )
+    table_choices = TableChoices(
+        good=options.good,
+        choose=options.choose,
+        precision=options.precision,
+        threshold=options.threshold,
+        rule=options.probabilities,
+        statistics=options.statistics,
+    )
+    tables = [*calibration_tables(found.dimensions, labels, table_choices), *found.tables]
+    figures = {
+        **reliability_figure(frames["bins.csv"], labels),
+        **roc_figure(frames["roc.csv"], frames["calibration.csv"], labels),
+    }
+    if options.statistics.uses_resampling:
+        words = (
+            f"{interval_words(options.statistics)}, of shares Wilson's for as many captions as their images are worth, "
+            f"seed {options.statistics.seed}"
+        )
+        corrected = "" if unlabelled is None else CORRECTION_CITATION
+        record["intervals"] = {"words": words, "citation": CITATION + corrected}
+    if unlabelled is not None:
+        record["candidates"] = dict(unlabelled.hashes)
+    return Results(
+        frames,
+        record,
+        tables=tables,
+        figures=figures,
+        other_files={"table.csv": tables_as_csv(tables)},
+        objective=_find_objective(frames["calibration.csv"], options.metrics[0].spec),
+    )
+
+
+def _find_objective(rows: pd.DataFrame, metric: str) -> float | None:
+    is_kappa = (rows["metric"] == metric) & (rows["measure"] == "kappa")
+    return mean_of(rows.loc[is_kappa, "value"])
+
+
+def _read_unlabelled(options: CalibrateOptions) -> UnlabelledCaptions | None:
+    """Read the captions of `candidates=`."""
+    if options.candidates is None:
+        return None
+
+    references: ReferenceFile | None = None
+    if options.references is not None:
+        file = options.references
+        references = read_references(file.path, file.content, options.columns)
+    else:
+        check_works_without_references(options.metrics)
+
+    file = options.candidates
+    systems = read_systems(file.path, file.content, options.columns)
+    if len(systems) > 1:
+        raise InputError(
+            f"{file.path}: captions of {len(systems)} systems; captau calibrate takes those of one"
+        )
+    return UnlabelledCaptions.make(file.name, next(iter(systems.values())), references)
+
+
+@dataclass(frozen=True)
+class _DatasetCalibrator:
+    """One dataset, whose measures are added to what was found.
+
+    Attributes:
+        prepared: the dataset and its metrics.
+        options: of the command.
+        unlabelled: captions that nobody judged; None where there are none.
+        found: what was found so far.
+        scores: by metric and item id, more is better.
+        image: the number of each item's image, by item id.
+        is_first: whether an image is of the first half, shape (n_images,).
+    """
+
+    prepared: PreparedDataset
+    options: CalibrateOptions
+    unlabelled: UnlabelledCaptions | None
+    found: _Found
+    scores: dict[str, pd.Series]
+    image: pd.Series
+    is_first: Mask
+
+    @classmethod
+    def make(
+        cls,
+        prepared: PreparedDataset,
+        options: CalibrateOptions,
+        unlabelled: UnlabelledCaptions | None,
+        found: _Found,
+    ) -> _DatasetCalibrator:
+        """Score a dataset and draw its halves."""
+        item_ids = prepared.selection.items["item_id"]
+        image, n_images = number_images(prepared.selection.clusters.loc[item_ids])
+        return cls(
+            prepared=prepared,
+            options=options,
+            unlabelled=unlabelled,
+            found=found,
+            scores=prepared.scores(),
+            image=pd.Series(image, index=item_ids),
+            is_first=draw_first_half(n_images, options.statistics.seed),
+        )
+
+    def add_all(self) -> None:
+        """Add what is found of the dataset's ratings and of its preferences."""
+        selection = self.prepared.selection
+        if not selection.ratings.empty:
+            for name in curve_names(self.options.good, selection.protocol.dimension):
+                self.add_dimension(name)
+        if not selection.preferences.empty:
+            self.add_pairs()
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The metrics that are calibrated, without repeats of one."""
+        return [m for m in self.prepared.metrics if m not in self.options.repeats]
+
+    @property
+    def choices(self) -> CalibrationChoices:
+        """How metrics are calibrated."""
+        return CalibrationChoices(
+            choose=self.options.choose,
+            precision=self.options.precision,
+            rule=self.options.probabilities,
+            n_bins=self.options.bins,
+            statistics=self.options.statistics,
+        )
+
+    def add_dimension(self, name: str) -> None:
+        """Add what is found of one of `curve_names`.
+
+        Raises:
+            LackingError: where a half has too few good or bad captions.
+        """
+        selection = self.prepared.selection
+        card = selection.caption_set.card
+        marked = mark_good_captions(
+            selection.ratings,
+            name,
+            scales=card.scales,
+            good=self.options.good,
+            dataset=self.prepared.name,
+            faults=card.faults,
+        )
+        # In the order of the items, which rests on contents alone.
+        is_good = marked.reindex(self.image.index).dropna().astype(np.float64)
+        image = self.image.loc[is_good.index].to_numpy()
+        require_both_kinds(
+            np.asarray(is_good, dtype=np.float64), self.is_first[image], self.prepared.name, name
+        )
+
+        measures = {m.spec: self.add_metric(m, name, is_good, image) for m in self.metrics}
+        dimension = CalibratedDimension(
+            selection=selection,
+            dimension=name,
+            n_good=int(is_good.sum()),
+            n_items=len(is_good),
+            n_first_images=int(self.is_first.sum()),
+            n_second_images=int((~self.is_first).sum()),
+            measures=measures,
+            caveats=self.prepared.caveats,
+            unlabelled="" if self.unlabelled is None else self.unlabelled.name,
+        )
+        self.found.dimensions.append(dimension)
+
+    def add_metric(
+        self, metric: Metric, dimension: str, is_good: pd.Series, image: Ints
+    ) -> list[Measure]:
+        """Add a metric's rows, and return its measures.
+
+        Args:
+            metric: the metric.
+            dimension: one of `curve_names`.
+            is_good: 1 or 0, by item id.
+            image: the number of each one's image.
+        """
+        column = self.scores_of(metric, is_good)
+        sign = 1.0 if metric.higher_is_better else -1.0
+        labelled = LabelledScores(column, is_good.to_numpy(dtype=np.float64), image, sign)
+        calibration = _calibrate_metric(
+            labelled,
+            self.is_first,
+            self.choices,
+            self.options.threshold_of(metric.spec),
+            drops_undefined=self.prepared.selection.protocol.undefined == "drop",
+        )
+        measures = list(calibration.measures)
+        if self.options.repeats:
+            repeats = [column, *(self.scores_of(m, is_good) for m in self.options.repeats)]
+            measures += measure_repeats(repeats, image, calibration.threshold, self.choices)
+        if self.unlabelled is not None and metric.spec in self.unlabelled.scores:
+            measures += measure_unlabelled(
+                self.unlabelled.scores[metric.spec],
+                self.unlabelled.image,
+                calibration,
+                self.choices,
+                self.unlabelled.name,
+            )
+
+        names = {"dataset": self.prepared.name, "dimension": dimension, "metric": metric.spec}
+        caveat = self.prepared.caveats.get(metric.spec, "")
+        for measure in measures:
+            row = {**names, **vars(measure), "note": join_notes(measure.note, caveat)}
+            self.found.calibration.append(row)
+        self.found.bins += [{**names, **row} for row in calibration.bins]
+        self.found.roc += [{**names, **row} for row in calibration.roc]
+        return measures
+
+    def scores_of(self, metric: Metric, is_good: pd.Series) -> Floats:
+        """Return a metric's scores of the captions that people called good or bad."""
+        return self.scores[metric.spec].loc[is_good.index].to_numpy(dtype=np.float64)
+
+    def add_pairs(self) -> None:
+        """Add how far length, and of judges that are asked in both orders position, sways the choice of a caption."""
+        audits = {metric.spec: self.audit(metric) for metric in self.metrics}
+        for metric, audit in audits.items():
+            for row in audit.to_dict("records"):
+                measured = {
+                    "dataset": self.prepared.name,
+                    "dimension": PAIRS,
+                    "metric": metric,
+                    "measure": row["bias"],
+                    "value": row["value"],
+                    "ci_low": row["ci_low"],
+                    "ci_high": row["ci_high"],
+                    "n_items": row["n_pairs"],
+                    "note": row["note"],
+                }
+                self.found.calibration.append(measured)
+                if not np.isnan(row["people"]):
+                    people = {"measure": f"{row['bias']}_people", "value": row["people"]}
+                    no_interval = {"ci_low": np.nan, "ci_high": np.nan}
+                    self.found.calibration.append({**measured, **people, **no_interval})
+
+        labels = {metric.spec: metric_style(metric).label for metric in self.metrics}
+        statistics = self.options.statistics
+        self.found.tables.append(pair_table(self.prepared.name, audits, labels, statistics))
+
+    def audit(self, metric: Metric) -> pd.DataFrame:
+        """Return a metric's biases in the choice of one of two captions."""
+        selection = self.prepared.selection
+        level = self.options.statistics.level
+        if self.options.pairs is not None and isinstance(metric, MllmJudge):
+            preset: Any = self.options.pairs
+            audit = audit_judge(judge_pairs(metric, selection.caption_set, preset), level=level)
+            audit = audit[audit["bias"] != "self_preference"]
+        else:
+            audit = audit_scores(selection, self.scores[metric.spec], level)
+
+        if not self.options.statistics.uses_resampling:
+            audit = audit.assign(ci_low=np.nan, ci_high=np.nan)
+        return audit
+
+
+def _calibrate_metric(
+    labelled: LabelledScores,
+    is_first: Mask,
+    choices: CalibrationChoices,
+    threshold: float | None,
+    *,
+    drops_undefined: bool,
+) -> Calibration:
+    """Calibrate a metric on the captions of which it has a score, or say why it cannot be."""
+    is_defined = np.isfinite(labelled.scores)
+    n_items = len(is_defined)
+    n_undefined = n_items - int(is_defined.sum())
+    if n_undefined and not drops_undefined:
+        reason = (
+            f"{n_undefined:,} of {n_items:,} captions have no finite score; "
+            "protocol.undefined=drop leaves them out"
+        )
+        return undefined_calibration(n_items, reason)
+
+    defined = labelled.part(is_defined)
+    in_first = is_first[defined.image]
+    for is_in in (in_first, ~in_first):
+        n_good = int(defined.is_good[is_in].sum())
+        if min(n_good, int(is_in.sum()) - n_good) < LEAST_OF_A_KIND:
+            reason = f"a half has fewer than {LEAST_OF_A_KIND} good or bad captions with a score"
+            return undefined_calibration(len(defined.scores), reason)
+
+    return calibrate_scores(defined, in_first, choices, threshold)
+
+
+calibrate = make_function(
+    "calibrate",
+    CalibrateOptions,
+    run,
+    summary="Measure whether the yes of metrics can be believed",
+    returns="`Results`, whose `frames` have `calibration.csv`, a row a measure, `bins.csv` and `roc.csv`.",
+    raises="as in `captau.bench`, or on too few good or bad captions in a half of the images.",
+)

@@ -1,0 +1,382 @@
+"""The printed tables of `captau calibrate`: what a yes is worth, scores as probabilities, unlabelled captions, repeats and pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ...runs.frames import records_of
+from ...runs.tables import (
+    AnyCell,
+    ResultTable,
+    Row,
+    coefficient_cell,
+    count_cell,
+    format_number,
+    is_empty_column,
+    number_cell,
+)
+from ...statistics.bootstrap import StatisticsOptions
+from ..evaluation_set import EvaluationSet
+from ..threshold_curves import Conjunction, describe_good
+from ..wording import copies_note, notes_by_subject, synthetic_note
+from .calibration import Measure
+
+#: What a rule of `THRESHOLD_RULES` chooses a threshold for, in words.
+RULE_WORDS = {
+    "youden": "the greatest TPR + TNR",
+    "kappa": "the greatest κ",
+    "precision": "the greatest recall at a precision of {precision:g}",
+}
+#: How scores become probabilities, in words.
+PROBABILITY_WORDS = {
+    "logistic": "by a logistic curve that was fitted on the first half (Platt 1999)",
+    "isotonic": "by the best rising steps (isotonic regression) on the first half",
+    "none": "as they are",
+}
+
+
+@dataclass(frozen=True)
+class TableChoices:
+    """What tables say of a run.
+
+    Attributes:
+        good: when a caption is good.
+        choose, precision: how thresholds were chosen.
+        threshold: that was given, or those by metric; None where all are chosen.
+        rule: from scores to probabilities.
+        statistics: of intervals.
+    """
+
+    good: float | Conjunction
+    choose: str
+    precision: float
+    threshold: float | Mapping[str, float] | None
+    rule: str
+    statistics: StatisticsOptions
+
+
+@dataclass(frozen=True)
+class CalibratedDimension:
+    """What was measured of a dataset's dimension.
+
+    Attributes:
+        selection: the dataset.
+        dimension: its name.
+        n_good, n_items: the numbers of good and of all captions.
+        n_first_images, n_second_images: the numbers of images of both halves.
+        measures: by metric.
+        caveats: notes on metrics that were trained on related data.
+        unlabelled: the name of the captions that nobody judged; empty without any.
+    """
+
+    selection: EvaluationSet
+    dimension: str
+    n_good: int
+    n_items: int
+    n_first_images: int
+    n_second_images: int
+    measures: Mapping[str, Sequence[Measure]]
+    caveats: Mapping[str, str]
+    unlabelled: str
+
+    @property
+    def title(self) -> str:
+        """The dataset and dimension, for titles."""
+        return f"{self.selection.name}, {self.dimension}"
+
+    def find(self, metric: str, measure: str) -> Measure:
+        """Return a measure of a metric."""
+        return next(m for m in self.measures[metric] if m.measure == measure)
+
+    def has(self, measure: str) -> bool:
+        """Tell whether a measure was made of some metric."""
+        return any(m.measure == measure for of_metric in self.measures.values() for m in of_metric)
+
+
+def calibration_tables(
+    dimensions: Sequence[CalibratedDimension], labels: Mapping[str, str], choices: TableChoices
+) -> list[ResultTable]:
+    """Return the tables of every dataset and dimension."""
+    tables: list[ResultTable] = []
+    for dimension in dimensions:
+        tables.append(_answer_table(dimension, labels, choices))
+        tables.append(_probability_table(dimension, labels, choices))
+        if dimension.has("corrected_bad"):
+            tables.append(_unlabelled_table(dimension, labels, choices))
+        if dimension.has("self_agreement"):
+            tables.append(_repeat_table(dimension, labels))
+
+    return [_without_empty_reaches(table) for table in tables]
+
+
+def _answer_table(
+    dimension: CalibratedDimension, labels: Mapping[str, str], choices: TableChoices
+) -> ResultTable:
+    rows: list[Row] = []
+    for metric in dimension.measures:
+        # Downwards, as in captau thresholds: the caption whose score it is must keep its yes.
+        threshold = dimension.find(metric, "threshold").value
+        cells: list[AnyCell] = [
+            number_cell(
+                math.floor(threshold * 1e4) / 1e4 if math.isfinite(threshold) else threshold, 1, 4
+            )
+        ]
+        for measure in ("tpr", "tnr", "precision", "npv", "kappa"):
+            cells += _with_reach(dimension.find(metric, measure))
+        rows.append(Row(labels[metric], cells, spec=metric))
+
+    columns = ["threshold"]
+    for head in ("TPR", "TNR", "precision", "NPV", "κ"):
+        columns += [head, "±"]
+    level = 100 * choices.statistics.level
+    notes = [
+        "Shares and κ ×100. TPR, TNR: the shares of good captions that get a yes, and of bad ones that get a no. precision, NPV: the shares "
+        "of good ones among yes, and of bad ones among no. κ: Cohen's, of yes and people's good.",
+        describe_good(
+            choices.good,
+            dimension.n_good,
+            dimension.n_items,
+            is_fault=dimension.dimension in dimension.selection.caption_set.card.faults,
+        ),
+        _threshold_note(dimension, choices),
+    ]
+    if choices.statistics.uses_resampling:
+        notes.append(
+            f"±: half the width of the {level:g} % interval; both ends in calibration.csv. Shares have Wilson's, for as many "
+            "captions as their images are worth; κ and what is below is resampled by images."
+        )
+    notes += _metric_notes(dimension, labels)
+    if note := copies_note(dimension.selection):
+        notes.append(note)
+    if dimension.selection.caption_set.card.synthetic:
+        notes.append(synthetic_note("metrics"))
+    return ResultTable(
+        f"{dimension.title}: can a yes be believed?",
+        "metric",
+        columns,
+        rows,
+        notes=notes,
+        verdict=_verdict(dimension, labels),
+        spare=((8,), (7,), (2, 4, 6, 10), (9,)),
+    )
+
+
+def _without_empty_reaches(table: ResultTable) -> ResultTable:
+    """Return a table without columns of intervals where there are none."""
+    empty = [
+        number
+        for number, head in enumerate(table.heads)
+        if head in ("±", "low", "high") and is_empty_column(table.rows, number)
+    ]
+    return table.without_columns(empty)
+
+
+def _with_reach(measure: Measure) -> list[AnyCell]:
+    """Return the cell of a measure and that of half the width of its interval, both ×100."""
+    reach = (measure.ci_high - measure.ci_low) / 2
+    return [number_cell(measure.value, 100, 1), number_cell(reach, 100, 1)]
+
+
+def _threshold_note(dimension: CalibratedDimension, choices: TableChoices) -> str:
+    first = dimension.n_first_images
+    second = dimension.n_second_images
+    words = RULE_WORDS[choices.choose].format(precision=choices.precision)
+    chosen = (
+        f"chosen on {first:,} images, a random half, for {words}; all else is measured on the other "
+        f"{second:,}."
+    )
+    if choices.threshold is None:
+        return f"Thresholds are {chosen}"
+
+    given = "A given threshold is held against all captions."
+    of_metrics = choices.threshold
+    if not isinstance(of_metrics, Mapping) or dimension.measures.keys() <= of_metrics.keys():
+        return given
+    return f"{given} Others are {chosen}"
+
+
+def _metric_notes(dimension: CalibratedDimension, labels: Mapping[str, str]) -> list[str]:
+    """Return what there is to say of single metrics, each sentence once."""
+    notes: list[tuple[str, str, str]] = []
+    for metric, measures in dimension.measures.items():
+        for measure in measures:
+            if measure.measure not in (
+                "calibration_error",
+                "said_bad",
+                "corrected_bad",
+                "self_agreement",
+                "self_kappa",
+            ):
+                notes.append((labels[metric], measure.measure, measure.note))
+    notes += [
+        (labels[m], "caveat", note)
+        for m, note in dimension.caveats.items()
+        if m in dimension.measures
+    ]
+    return list(notes_by_subject(notes))
+
+
+def _verdict(dimension: CalibratedDimension, labels: Mapping[str, str]) -> str:
+    """Say in words what the yes and the no of the metric with the largest κ are worth."""
+    kappas = {m: dimension.find(m, "kappa").value for m in dimension.measures}
+    defined = {m: k for m, k in kappas.items() if not math.isnan(k)}
+    if not defined:
+        return ""
+
+    metric = max(defined, key=lambda m: defined[m])
+    lead = "" if len(dimension.measures) == 1 else f"The largest κ is that of {labels[metric]}. "
+    share_good = format_number(dimension.find(metric, "share_good").value, 100, 1)
+    yes = _percent(dimension.find(metric, "precision"))
+    no = _percent(dimension.find(metric, "npv"))
+    words = (
+        f"{lead}Of the captions to which {labels[metric]} says yes, {yes} are good, and {share_good} % of all are; of those to "
+        f"which it says no, {no} are bad."
+    )
+    if dimension.find(metric, "kappa").ci_low <= 0:
+        words += " Its κ is not above 0 by more than chance: do not believe its yes."
+    return words
+
+
+def _percent(measure: Measure) -> str:
+    """Return a share in per cent, with its interval where there is one."""
+    text = f"{format_number(measure.value, 100, 1)} %"
+    if math.isnan(measure.ci_low):
+        return text
+    low, high = (format_number(v, 100, 1) for v in (measure.ci_low, measure.ci_high))
+    return f"{text} ({low} to {high})"
+
+
+def _probability_table(
+    dimension: CalibratedDimension, labels: Mapping[str, str], choices: TableChoices
+) -> ResultTable:
+    rows: list[Row] = []
+    for metric in dimension.measures:
+        auroc = dimension.find(metric, "auroc")
+        brier = dimension.find(metric, "brier")
+        cells: list[AnyCell] = [
+            coefficient_cell(auroc.value, "auroc"),
+            coefficient_cell((auroc.ci_high - auroc.ci_low) / 2, "auroc"),
+            number_cell(brier.value, 1, 3),
+            number_cell((brier.ci_high - brier.ci_low) / 2, 1, 3),
+            number_cell(dimension.find(metric, "brier_base").value, 1, 3),
+            number_cell(dimension.find(metric, "calibration_error").value, 1, 3),
+        ]
+        rows.append(Row(labels[metric], cells, spec=metric))
+
+    notes = [
+        "AUROC ×100: the area under the ROC curve (roc.csv). Brier: the mean squared distance of the probability of a good "
+        "caption from what people say; of the base rate: of always saying the first half's share of good ones. calibration "
+        "error: how far probabilities are from the shares of good captions, over the bins of bins.csv.",
+        f"Scores are taken as probabilities {PROBABILITY_WORDS[choices.rule]}, and measured on the other half.",
+    ]
+    return ResultTable(
+        f"{dimension.title}: scores as probabilities",
+        "metric",
+        ["AUROC", "±", "Brier", "±", "Brier of the base rate", "calibration error"],
+        rows,
+        notes=notes,
+        spare=((1, 3),),
+    )
+
+
+def _unlabelled_table(
+    dimension: CalibratedDimension, labels: Mapping[str, str], choices: TableChoices
+) -> ResultTable:
+    rows: list[Row] = []
+    notes: list[tuple[str, str, str]] = []
+    n_items = 0
+    for metric in dimension.measures:
+        said = next((m for m in dimension.measures[metric] if m.measure == "said_bad"), None)
+        if said is None:
+            continue
+
+        corrected = dimension.find(metric, "corrected_bad")
+        n_items = corrected.n_items
+        shares = (said.value, corrected.value, corrected.ci_low, corrected.ci_high)
+        rows.append(
+            Row(labels[metric], [number_cell(share, 100, 1) for share in shares], spec=metric)
+        )
+        parts = corrected.note.split("; ")
+        own = "; ".join(part for part in parts if part != f"captions of {dimension.unlabelled}")
+        notes.append((labels[metric], "corrected", own))
+
+    level = 100 * choices.statistics.level
+    lines = [
+        f"Shares ×100. said: the share of the captions of {dimension.unlabelled} that get a no. corrected: the share of bad ones that "
+        "this stands for, by the metric's TPR and TNR (Rogan and Gladen 1978). It holds where the metric errs on these captions as "
+        f"often as on those of {dimension.selection.name}.",
+        f"low, high: the {level:g} % interval, which counts what is not known of TPR and TNR (Fieller 1954), from 0 to 100.",
+        *notes_by_subject(notes),
+    ]
+    return ResultTable(
+        f"{dimension.title}: how many of {n_items:,} captions of {dimension.unlabelled} are bad",
+        "metric",
+        ["said", "corrected", "low", "high"],
+        rows,
+        notes=lines,
+    )
+
+
+def _repeat_table(dimension: CalibratedDimension, labels: Mapping[str, str]) -> ResultTable:
+    rows: list[Row] = []
+    notes: list[tuple[str, str, str]] = []
+    for metric in dimension.measures:
+        agreement = dimension.find(metric, "self_agreement")
+        kappa = dimension.find(metric, "self_kappa")
+        cells = [*_with_reach(agreement), coefficient_cell(kappa.value, "kappa")]
+        rows.append(Row(labels[metric], [*cells, count_cell(agreement.n_items)], spec=metric))
+        notes += [(labels[metric], m.measure, m.note) for m in (agreement, kappa)]
+
+    return ResultTable(
+        f"{dimension.title}: the same caption asked again",
+        "metric",
+        ["same answer", "±", "κ", "captions"],
+        rows,
+        notes=["Shares and κ ×100, the mean over every two repeats.", *notes_by_subject(notes)],
+    )
+
+
+def pair_table(
+    dataset: str,
+    audits: Mapping[str, pd.DataFrame],
+    labels: Mapping[str, str],
+    statistics: StatisticsOptions,
+) -> ResultTable:
+    """Return the table of biases in the choice of one of two captions.
+
+    Args:
+        dataset: its name.
+        audits: by metric, columns `AUDIT_COLUMNS`.
+        labels: the metrics' names.
+        statistics: of intervals.
+    """
+    rows: list[Row] = []
+    for metric, audit in audits.items():
+        for row in records_of(audit):
+            shares = (row["value"], row["ci_low"], row["ci_high"], row["people"])
+            cells: list[AnyCell] = [number_cell(share, 100, 1) for share in shares]
+            label = f"{labels[metric]}, {row['bias']}"
+            rows.append(Row(label, [*cells, count_cell(row["n_pairs"])], spec=metric))
+
+    biases = {row["bias"] for audit in audits.values() for row in records_of(audit)}
+    table = ResultTable(
+        f"{dataset}: biases in the choice of one of two captions",
+        "metric, bias",
+        ["share", "low", "high", "people", "n"],
+        rows,
+        notes=list(_bias_notes(biases, statistics)),
+    )
+    return _without_empty_reaches(table)
+
+
+def _bias_notes(biases: set[str], statistics: StatisticsOptions) -> Iterator[str]:
+    level = 100 * statistics.level
+    if statistics.uses_resampling:
+        yield f"Shares ×100. low, high: the {level:g} % interval (Wilson's, for as many pairs as their images are worth)."
+    yield "length: the share of the pairs that it decides in which the caption with more words is preferred; people: the same of people."
+    if "position" in biases:
+        yield "position: the share of answers that prefer the caption shown first, 50 where place does not matter. order: the share of pairs in which the answers in both orders contradict each other."
