@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FUNCTIONS = (
     "agree",
     "bench",
+    "calibrate",
     "compare",
     "complement",
     "estimate",

@@ -8,6 +8,7 @@ import pytest
 
 from captau.datasets.registry import card, load
 from captau.datasets.sources.fleur import FILES, ScoredImage, read_scores
+from captau.metrics.external import metric
 from tests.conftest import raises_exactly, says
 
 ALONE = """image file : Flickr8k_Dataset/1.jpg
@@ -62,6 +63,27 @@ def test_every_caption_has_the_number_that_was_said_and_the_smoothed_one(root: P
         for k in ("HC", "HI", "HM", "MM")
     ]
     assert "not people" in card("fleur").title
+
+
+def test_a_file_of_theirs_is_a_metric(tmp_path: Path) -> None:
+    """By image and caption, smoothed unless the raw number is asked for; other files of text are tables as before."""
+    path = tmp_path / "fleur_flickr8k_expert.txt"
+    path.write_text(f"flickr8k dataset\n\n{ALONE}", encoding="utf-8")
+    rows = [
+        {"image_id": "2.jpg", "caption": "A cat ."},
+        {"image_id": "1.jpg", "caption": "A dog : running ."},
+    ]
+    smoothed = metric(f"file(path={path},source=FLEUR)")
+    assert smoothed.score(rows).tolist() == [0.9, 0.44]
+    assert smoothed.is_published
+    raw = metric(f"file(path={path},score_column=model score)")
+    assert raw.score(rows).tolist() == [1.0, 0.5]
+    with says("no score for 3 A cat . (1 of 1 items lack one)"):
+        smoothed.score([{"image_id": "3.jpg", "caption": "A cat ."}])
+
+    table = tmp_path / "scores.txt"
+    table.write_text("image,caption,score\n2.jpg,A cat .,7\n", encoding="utf-8")
+    assert metric(f"file(path={table})").score(rows[:1]).tolist() == [7]
 
 
 def test_blocks_of_every_kind(tmp_path: Path) -> None:
