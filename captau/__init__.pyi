@@ -227,7 +227,7 @@ def calibrate(
             dimension, ratings, references, k, corpus, systems, split, coefficients, undefined, level,
             own_references, normalise, ties, rater_scale.
         columns: the columns, or keys, of files of captions, such as `{"caption": "text"}`. Keys:
-            image_id, caption, references, rows, candidate_id.
+            image_id, caption, references, rows, candidate_id, candidate_caption, candidate_rows.
         statistics: options of intervals and tests, such as `{"interval": "bca", "replicates": 10000}`.
             Keys: interval, replicates, level, seed.
         data_root: the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder).
