@@ -13,6 +13,7 @@ from ...datasets.reading.caption_files import ReferenceFile, read_references, re
 from ...metrics.base import Metric
 from ...metrics.neural.judge.metric import MllmJudge
 from ...metrics.neural.judge.pairs import judge_pairs
+from ...metrics.rows import Rows
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.judge_audit import audit_judge, audit_scores
 from ..evaluation.judges.calibration import (
@@ -266,13 +267,17 @@ class _DatasetCalibrator:
     ) -> _DatasetCalibrator:
         """Score a dataset and draw its halves."""
         item_ids = prepared.selection.items["item_id"]
+        scored = list(prepared.metrics)
+        if prepared.selection.ratings.empty and options.pairs is not None:
+            # A judge that is asked about pairs need not be paid for scores of captions as well.
+            scored = [metric for metric in scored if not isinstance(metric, MllmJudge)]
         image, n_images = number_images(prepared.selection.clusters.loc[item_ids])
         return cls(
             prepared=prepared,
             options=options,
             unlabelled=unlabelled,
             found=found,
-            scores=prepared.scores(),
+            scores=prepared.scores(metrics=scored),
             image=pd.Series(image, index=item_ids),
             is_first=draw_first_half(n_images, options.statistics.seed),
         )
@@ -361,8 +366,7 @@ class _DatasetCalibrator:
             drops_undefined=self.prepared.selection.protocol.undefined == "drop",
         )
         measures = list(calibration.measures)
-        if self.options.repeats:
-            repeats = [column, *(self.scores_of(m, is_good) for m in self.options.repeats)]
+        if repeats := self.repeats_of(metric, is_good):
             measures += measure_repeats(repeats, image, calibration.threshold, self.choices)
         if self.unlabelled is not None and metric.spec in self.unlabelled.scores:
             measures += measure_unlabelled(
@@ -381,6 +385,18 @@ class _DatasetCalibrator:
         self.found.bins += [{**names, **row} for row in calibration.bins]
         self.found.roc += [{**names, **row} for row in calibration.roc]
         return measures
+
+    def repeats_of(self, metric: Metric, is_good: pd.Series) -> list[Floats]:
+        """Return the scores of each time that a metric was asked; none where it was asked once."""
+        if self.options.repeats:
+            return [self.scores_of(m, is_good) for m in (metric, *self.options.repeats)]
+        if not isinstance(metric, MllmJudge) or metric.votes < 2:
+            return []
+
+        # Its answers are kept, so that nothing is asked again.
+        items = self.prepared.selection.items.set_index("item_id", drop=False)
+        votes = metric.score_votes(Rows(items.loc[is_good.index].reset_index(drop=True)))
+        return list(votes.T)
 
     def scores_of(self, metric: Metric, is_good: pd.Series) -> Floats:
         """Return a metric's scores of the captions that people called good or bad."""

@@ -16,6 +16,8 @@ from .figure_files import SERIES
 #: The most panels of a figure, and how many stand in a row; calibration.csv and bins.csv have all.
 MOST_PANELS = 18
 PANELS_IN_ROW = 3
+#: How many characters of a metric's name a panel has room for.
+LONG_NAME = 30
 
 
 def reliability_figure(bins: pd.DataFrame, labels: Mapping[str, str]) -> dict[str, bytes]:
@@ -39,8 +41,12 @@ def reliability_figure(bins: pd.DataFrame, labels: Mapping[str, str]) -> dict[st
         figure, axes = figures.make_panels(len(panels), PANELS_IN_ROW, 2.6, 2.6)
         for axis, ((dataset, dimension, metric), rows) in zip(axes, panels, strict=True):
             _draw_reliability(axis, rows, limit)
-            axis.set_title(f"{labels[metric]}\n{dataset}, {dimension}")
+            axis.set_title(f"{_shorten(labels[metric])}\n{dataset}, {dimension}")
         return figures.files_of(figure, "reliability")
+
+
+def _shorten(label: str) -> str:
+    return label if len(label) <= LONG_NAME else f"{label[: LONG_NAME - 1]}…"
 
 
 def _draw_reliability(axis: Any, rows: pd.DataFrame, limit: float) -> None:
@@ -113,12 +119,13 @@ def _draw_curves(
         wrong = 1 - float(measured.loc[metric, "tnr"])
         axis.plot([wrong], [float(measured.loc[metric, "tpr"])], marker="o", color=SERIES[number])
         handles.append(line)
-        names.append(f"{labels[metric]} ({format_number(areas[metric], 100, 1)})")
+        names.append(f"{_shorten(labels[metric])} ({format_number(areas[metric], 100, 1)})")
 
     axis.set_xlim(-0.02, 1.02)
     axis.set_ylim(-0.02, 1.02)
     axis.set_aspect("equal")
     axis.set_xlabel("share of bad captions with a yes (1 − TNR)")
     axis.set_ylabel("TPR")
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 2}
+    n_columns = 2 if max(map(len, names)) < LONG_NAME else 1
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": n_columns}
     figures.legend(axis, handles, names, **below)

@@ -278,6 +278,15 @@ class MllmJudge(Metric):
             InputError: where a limit is reached, the endpoint refuses or fails for good, an image
                 cannot be read, or (`unusable=error`) an answer is unusable; it names the item.
         """
+        votes = np.ma.masked_invalid(self.score_votes(rows))
+        return votes.mean(axis=1).filled(math.nan)
+
+    def score_votes(self, rows: Rows) -> Floats:
+        """Return the score of each vote, shape (len(rows), votes); NaN where an answer is unusable.
+
+        Raises:
+            InputError: as of `compute`.
+        """
         preset = self.effective_preset(load_preset(self.preset))
         images = rows.images if preset.shows_image else [None] * len(rows)
         questions: list[Question] = []
@@ -293,8 +302,7 @@ class MllmJudge(Metric):
             if remark:
                 rows.add_remark(self.spec, remark)
 
-        by_row = np.ma.masked_invalid(scores.reshape(len(rows), self.votes))
-        return by_row.mean(axis=1).filled(math.nan)
+        return scores.reshape(len(rows), self.votes)
 
     def _read(self, answers: Sequence[Answer], preset: Preset) -> tuple[Floats, dict[int, str]]:
         """Return the score of each answer, NaN where it is unusable, and why it is."""
