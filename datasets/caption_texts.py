@@ -188,7 +188,12 @@ def find_own_references(items: pd.DataFrame, *, of_image: bool = False) -> OwnRe
     captions = items["caption"].tolist()
     references = items["references"].tolist()
     forms = pd.Series([comparison_form(caption) for caption in captions], dtype=object)
-    reference_forms = [[comparison_form(text) for text in texts] for texts in references]
+    # The captions of an image share their references.
+    forms_of_references: dict[tuple[str, ...], list[str]] = {}
+    for texts in references:
+        if texts not in forms_of_references:
+            forms_of_references[texts] = [comparison_form(text) for text in texts]
+    reference_forms = [forms_of_references[texts] for texts in references]
 
     copied = [{form} for form in forms]
     if of_image:
@@ -331,8 +336,9 @@ def normalise_items(items: pd.DataFrame, rule: str) -> pd.DataFrame:
     if normalise is None:
         return items
 
+    captions = list(map(normalise, items["caption"].tolist()))
     references = [tuple(map(normalise, texts)) for texts in items["references"]]
     return items.assign(
-        caption=items["caption"].map(normalise),
+        caption=pd.Series(captions, index=items.index, dtype=object),
         references=pd.Series(references, index=items.index, dtype=object),
     )

@@ -352,7 +352,7 @@ class CaptionSet:
         pairs = zip(self._items["image_id"], self._items["split"], strict=True)
         return any(split != split_of(image_id) for image_id, split in pairs)
 
-    @property
+    @cached_property
     def dimensions(self) -> tuple[str, ...]:
         """The rated dimensions, in the card's order."""
         rated = set(self._ratings["dimension"])
@@ -364,8 +364,8 @@ class CaptionSet:
         h = hashlib.sha256()
         # Paths of images differ from machine to machine.
         for frame in (self._items.drop(columns="image"), self._ratings, self._words):
-            for row in frame.itertuples(index=False, name=None):
-                h.update(repr(row).encode("utf-8", "surrogatepass"))
+            rows = frame.itertuples(index=False, name=None)
+            h.update("".join(map(repr, rows)).encode("utf-8", "surrogatepass"))
 
         for *pair, rater, strength, winner in self._preferences.itertuples(index=False, name=None):
             # As captau 0.1 wrote preferences without raters and grades, so that its digests stay.
@@ -573,7 +573,10 @@ def _with_columns(
             f"dataset {card.name}: {frame_name} lack the column {', '.join(missing)}{remedy}"
         )
 
-    return frame.loc[:, list(columns)].reset_index(drop=True)
+    chosen = frame.loc[:, list(columns)].reset_index(drop=True)
+    # Every caption is passed over many times, and pandas takes ten times as long over texts that Arrow holds.
+    texts = chosen.select_dtypes("string").columns
+    return chosen.astype(dict.fromkeys(texts, object))
 
 
 def _html_rows(rows: Mapping[str, str]) -> str:

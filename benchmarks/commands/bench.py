@@ -51,10 +51,11 @@ from ..statistics.rating_table import CEILINGS
 
 @dataclass(frozen=True)
 class _BenchedDataset:
-    """A measured dataset, and the metrics that cannot be computed on it."""
+    """A measured dataset, the metrics that cannot be computed on it, and its tables."""
 
     measured: MeasuredDataset
     missing: UnavailableMetrics
+    tables: Sequence[ResultTable]
 
     @property
     def correlations(self) -> pd.DataFrame:
@@ -175,7 +176,7 @@ def _bench_dataset(
         statistics=options.statistics,
         tests=options.tests,
     )
-    return _BenchedDataset(measured, missing)
+    return _BenchedDataset(measured, missing, _tables(measured, missing, options))
 
 
 def _join(
@@ -213,7 +214,7 @@ def _join(
 
     tables: list[ResultTable] = []
     for part in benched:
-        tables += _tables(part, options)
+        tables += part.tables
     if overview is not None:
         frames["overview.csv"] = overview.frame()
         details = [replace(table, is_detail=True) for table in tables]
@@ -270,9 +271,10 @@ def _record(
     }
 
 
-def _tables(part: _BenchedDataset, options: BenchOptions) -> list[ResultTable]:
+def _tables(
+    measured: MeasuredDataset, missing: UnavailableMetrics, options: BenchOptions
+) -> list[ResultTable]:
     """Return the correlations, with a row for each missing metric, and the tables that were asked for."""
-    measured = part.measured
     # The overview has the reasons.
     if measured.correlations.empty:
         return []
@@ -281,7 +283,7 @@ def _tables(part: _BenchedDataset, options: BenchOptions) -> list[ResultTable]:
     labels = {m.spec: metric_style(m).label for m in options.metrics}
     correlations = correlation_table(measured, metrics)
     return [
-        add_unavailable_rows(correlations, metrics, measured.scored.remarks, part.missing),
+        add_unavailable_rows(correlations, metrics, measured.scored.remarks, missing),
         *difference_tables(measured, options.tests, labels),
         *disattenuated_tables(measured, labels),
     ]

@@ -378,6 +378,9 @@ def blamed_words(selection: EvaluationSet, blame: BlameByMetric) -> list[pd.Data
     if len(selection.words):
         parts.append(selection.words.assign(source=PEOPLE_SOURCE, **names))
 
+    if not blame:
+        return parts
+
     items = selection.items
     captions = [caption.split() for caption in items["caption"].tolist()]
     counts = [len(words) for words in captions]

@@ -312,6 +312,16 @@ class EvaluationSet:
         if dimension in self.derived_points:
             return self.derived_points[dimension]
 
+        if dimension not in self._points:
+            self._points[dimension] = self._select_points(dimension)
+        return self._points[dimension].copy(deep=False)
+
+    @cached_property
+    def _points(self) -> dict[str, pd.DataFrame]:
+        """The data points of the dimensions that were asked for: every metric asks for them."""
+        return {}
+
+    def _select_points(self, dimension: str) -> pd.DataFrame:
         points = self.protocol.data_points_of(self.ratings, self.items, dimension)
         item_index = pd.Index(self.items["item_id"])
         item_places = item_index.get_indexer(pd.Index(points["item_id"]))

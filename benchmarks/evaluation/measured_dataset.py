@@ -92,6 +92,10 @@ class ScoredDataset:
 
     def in_order(self) -> ScoredDataset:
         """Return the scores with the items in the order of `EvaluationSet.in_order`."""
+        return self._in_order
+
+    @cached_property
+    def _in_order(self) -> ScoredDataset:
         columns = [series.to_numpy(dtype=np.float64) for series in self.by_metric.values()]
         selection = self.selection.in_order(columns)
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pandas as pd
 
@@ -25,12 +26,15 @@ from ..scoring.protocol import Protocol, sign
 from ..scoring.score_store import Locations, ScoreStore
 from ..scoring.scorer import metric_caveats
 from ..scoring.unavailable_metrics import UnavailableMetrics, find_unavailable, record_reasons
-from .caption_ranges import dataset_range
+from .caption_ranges import CaptionRange, dataset_range
 from .evaluation_set import EvaluationSet
 from .measured_dataset import score_dataset
 from .wording import shorten_revision
 
 logger = logging.getLogger(__name__)
+
+#: The ranges of datasets that are in memory.
+_RANGES: WeakKeyDictionary[CaptionSet, CaptionRange] = WeakKeyDictionary()
 
 
 class LeftOutDatasets(dict[str, LackingError]):
@@ -97,7 +101,7 @@ def provenance(
             "licence": card.licence,
             "citation": card.citation,
             "digest": caption_set.digest,
-            "range": dataset_range(card.name, caption_set.items).record(),
+            "range": _range_of(caption_set).record(),
             "files": {path: source["sha256"] for path, source in sources},
         }
         if sources:
@@ -107,6 +111,13 @@ def provenance(
 
     signatures = {metric.spec: sign(metric, protocols) for metric in metrics}
     return {"signatures": signatures, "data": data, **describe_environment()}
+
+
+def _range_of(caption_set: CaptionSet) -> CaptionRange:
+    """Return a dataset's range, measured once: a run of several datasets describes, after each, all that are done."""
+    if caption_set not in _RANGES:
+        _RANGES[caption_set] = dataset_range(caption_set.name, caption_set.items)
+    return _RANGES[caption_set]
 
 
 def _describe_sources(root: Path, card: Card) -> list[tuple[str, dict[str, str]]]:

@@ -202,10 +202,9 @@ class Scorer:
 
     def _digest(self, columns: tuple[str, ...]) -> str:
         if columns not in self._digests:
-            digest = hashlib.sha256()
-            for row in self.items[list(columns)].itertuples(index=False, name=None):
-                digest.update(repr(row).encode("utf-8", "surrogatepass"))
-            self._digests[columns] = digest.hexdigest()
+            rows = self.items[list(columns)].itertuples(index=False, name=None)
+            text = "".join(map(repr, rows)).encode("utf-8", "surrogatepass")
+            self._digests[columns] = hashlib.sha256(text).hexdigest()
         return self._digests[columns]
 
 

@@ -230,6 +230,10 @@ def sum_groups(values: Floats, groups: Ints) -> Floats:
     return np.asarray(np.bincount(group, values), dtype=np.float64)
 
 
+#: Sums of so few chances are added up one by one.
+_FEW_CHANCES = 500
+
+
 def swap_p_value(differences: Floats) -> float:
     """Return the chance that signs thrown by a fair coin make a sum as far from 0 as that of the differences.
 
@@ -266,6 +270,13 @@ def swap_p_value(differences: Floats) -> float:
 
 
 def _convolve(first: Floats, second: Floats) -> Floats:
-    from scipy.signal import convolve  # loads slowly, and few sets have several answers a pair
+    if min(len(first), len(second)) < _FEW_CHANCES:
+        return np.convolve(first, second)
 
-    return convolve(first, second)
+    # By Fourier transforms, as `scipy.signal.convolve` does, which takes a second to import.
+    from scipy import fft
+
+    n_sums = len(first) + len(second) - 1
+    size = fft.next_fast_len(n_sums, real=True)
+    product = fft.rfft(first, size) * fft.rfft(second, size)
+    return np.asarray(fft.irfft(product, size))[:n_sums]

@@ -223,11 +223,12 @@ class PairSums:
             The sums of products of both ranks, of squares of those of x, and of squares of those of y, each of
             shape (n_replicates,).
         """
+        if self._is_compiled(weights.shape[1]):
+            return self._compute_compiled_ranks(weights)
+
         cell_weights = self._weigh_cells(weights)
         levels = self._sum_levels(cell_weights)
-        n = levels.sum(axis=0)
-
-        ranks_y = np.cumsum(levels, axis=0) - (levels + n) / 2
+        n, ranks_y = _rank_levels(levels)
         runs = np.add.reduceat(cell_weights, self.start[:-1])
         products = np.add.reduceat(cell_weights * ranks_y[self.level - 1], self.start[:-1])
         ranks_x = np.cumsum(runs, axis=0) - (runs + n) / 2
@@ -235,6 +236,21 @@ class PairSums:
         return (
             _sum_pairwise(ranks_x * products),
             _sum_pairwise(ranks_x**2 * runs),
+            _sum_pairwise(ranks_y**2 * levels),
+        )
+
+    def _compute_compiled_ranks(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        from ._kernels import level_totals, rank_sums
+
+        totals = level_totals(self.unit, self.level, self.count, self.n_levels, weights)
+        levels = totals[1:]
+        n, ranks_y = _rank_levels(levels)
+        products, squares_x = rank_sums(
+            self.start, self.unit, self.level, self.count, weights, n, ranks_y
+        )
+        return (
+            _sum_pairwise(products),
+            _sum_pairwise(squares_x),
             _sum_pairwise(ranks_y**2 * levels),
         )
 
@@ -306,6 +322,16 @@ class PairSums:
             digits.append(digit)
 
         return digits
+
+
+def _rank_levels(levels: Floats) -> tuple[Floats, Floats]:
+    """Return the weight of all points, shape (n_replicates,), and the mid-rank of each level less their mean.
+
+    Args:
+        levels: the weight of each level, shape (n_levels, n_replicates).
+    """
+    n = levels.sum(axis=0)
+    return n, np.cumsum(levels, axis=0) - (levels + n) / 2
 
 
 def _sum_pairwise(values: Floats) -> Floats:

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -307,6 +308,7 @@ _NAMED = (
 _COLLECTIONS = ("coco", "flickr8k", "flickr30k", "pascal50s")
 
 
+@lru_cache(maxsize=65536)
 def identify_image(image_id: str) -> str:
     """Return one name for an image in all datasets: the number of COCO or Flickr, or the file's name without ending."""
     name = Path(image_id).name

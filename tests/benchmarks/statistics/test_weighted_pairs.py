@@ -160,7 +160,9 @@ def test_sums_by_numpy_equal_those_of_compiled_loops(monkeypatch, levels_x, leve
     pairs = RankedPairs(x, y, rng.integers(0, 50, 300))
     weights = rng.integers(0, 4, (50, 64)).astype(float)
     by_numpy = pairs.pairs(weights)
+    ranks_by_numpy = pairs.spearman(weights)
     monkeypatch.setattr(weighted_pairs, "_COMPILED_WORK", 0)
     compiled = pairs.pairs(weights)
     for name, values in vars(by_numpy).items():
         assert np.array_equal(values, vars(compiled)[name]), name
+    assert np.array_equal(ranks_by_numpy, pairs.spearman(weights), equal_nan=True)
