@@ -710,6 +710,7 @@ def table(
     run: str | Path | Sequence[str | Path] = "last",
     *,
     intervals: str | None = None,
+    ranks: str = "superscript",
     published: str | Sequence[str] | None = None,
     coefficients: str | Sequence[str] | None = None,
     dimensions: str | Sequence[str] | None = None,
@@ -728,6 +729,8 @@ def table(
             compare, reproduce or train, or all of score.
         intervals: subscript (both ends), plusminus (half the width), none (default: subscript, but none
             beside several datasets).
+        ranks: superscript, none, or groups: rows that share a rank in the column that sorts stand under
+            a heading.
         published: papers whose numbers stand beside yours; only those of the same datasets and
             coefficients, one a metric and column.
         coefficients: only these columns, in this order, or headline (the default: one a dataset, and

@@ -19,6 +19,7 @@ from .declaration import Options, PythonValue, dataclass_part, option, part
 #: The formats of `captau table`, and how it prints intervals.
 STYLES = ("markdown", "latex", "html", "csv", "json")
 INTERVALS = ("subscript", "plusminus", "none")
+RANKS = ("superscript", "groups", "none")
 NOTES = ("brief", "full", "none")
 
 _LAST = "last is the newest in results/runs/"
@@ -77,6 +78,11 @@ captau table 'run=sweep/*'                             the runs of a sweep
             None,
             "subscript (both ends), plusminus (half the width), none (default: subscript, but none beside several datasets)",
             check=shared.one_of(INTERVALS, "value of intervals"),
+        ),
+        ranks=option(
+            "superscript",
+            "superscript, none, or groups: rows that share a rank in the column that sorts stand under a heading",
+            check=shared.one_of(RANKS, "value of ranks"),
         ),
         published=option(
             None,

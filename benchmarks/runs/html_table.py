@@ -69,4 +69,4 @@ def _row_line(row: Row, table: ResultTable) -> str:
     texts = [mark_cell(cell, table.intervals, _LOOKS, escape) for cell in row.cells]
     cells = "".join(f"<td>{text}</td>" for text in texts)
     style = ' class="published"' if row.source else ""
-    return f'<tr{style}><th scope="row">{escape(row.sourced_label)}</th>{cells}</tr>'
+    return f'<tr{style}><th scope="row">{escape(row.label)}</th>{cells}</tr>'

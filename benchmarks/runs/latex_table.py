@@ -104,7 +104,7 @@ def _choose_size(table: ResultTable, *, is_beside: bool) -> tuple[str, bool]:
         is_beside: whether many datasets have a column each, whose heads are no wider than the numbers.
     """
     rows = [row for row in table.rows if row.cells]
-    n_characters = max([len(table.corner), *(len(row.sourced_label) for row in rows)])
+    n_characters = max([len(table.corner), *(len(row.label) for row in rows)])
     for index, column in enumerate(table.described_columns):
         lengths = [len(_characters_of(row.cells[index], table)) for row in rows]
         n_characters += max([*lengths, 0 if is_beside else len(column.head)])
@@ -213,7 +213,7 @@ def _body_lines(table: ResultTable, has_tails: Sequence[bool]) -> list[str]:
             lines.append(rf"    \multicolumn{{{n_columns}}}{{l}}{{\emph{{{heading}}}}} \\")
             continue
 
-        cells = [escape_latex(row.sourced_label)]
+        cells = [escape_latex(row.label)]
         for cell, has_tail in zip(row.cells, has_tails, strict=True):
             number_text, tail = _latex_cell(cell, table)
             cells.append(number_text)
@@ -258,7 +258,7 @@ def _lines_below(table: ResultTable) -> list[str]:
         return []
     return [
         r"  \par\smallskip",
-        r"  \begin{minipage}{\linewidth}\scriptsize\raggedright",
+        r"  \begin{minipage}{\linewidth}\footnotesize\raggedright",
         *lines,
         r"  \end{minipage}",
     ]

@@ -30,7 +30,7 @@ def markdown_of(table: ResultTable) -> str:
 def _row_line(row: Row, table: ResultTable) -> str:
     """Return a row; published ones and headings stand in italics where rows have groups."""
     cells = [mark_cell(cell, table.intervals, _LOOKS, escape_markdown) for cell in row.cells]
-    texts = [escape_markdown(row.sourced_label), *cells]
+    texts = [escape_markdown(row.label), *cells]
     if row.source or (row.kind and not row.cells):
         texts = [f"*{text}*" if text else text for text in texts]
     n_empty = len(table.columns) - len(cells)

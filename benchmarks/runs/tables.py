@@ -96,11 +96,6 @@ class Row:
     spec: str = ""
     signature: str = ""
 
-    @property
-    def sourced_label(self) -> str:
-        """The label, and who printed the numbers."""
-        return f"{self.label} ({self.source})" if self.source else self.label
-
 
 class TableNote(str):
     """A sentence below a table that explains some of its columns or rows.

@@ -159,7 +159,7 @@ def _with_tails(table: ResultTable) -> ResultTable:
         for cell, width in zip(row.cells, widths if row.cells else (), strict=True):
             tail = _tail_of(cell, table.intervals).ljust(width) if str(cell) else ""
             cells.append(str(cell) + tail)
-        rows.append(replace(row, label=row.sourced_label, cells=cells, source=""))
+        rows.append(replace(row, cells=cells, source=""))
 
     # A column without any number goes before the others.
     spare = sorted(

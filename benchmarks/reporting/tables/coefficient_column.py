@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from ....datasets import registry
 from ...runs.tables import Column, Row
@@ -18,7 +17,7 @@ _HEADINGS = {
     "given": "your metrics",
     "released": "scores that their authors published",
     "ceilings": "people",
-    "published": "published alone",
+    "published": "printed by papers, not computed here",
 }
 
 
@@ -48,14 +47,26 @@ def shorten_dataset(dataset: str, head: str) -> str:
     return head.replace(card.title, card.short_title, 1)
 
 
-def with_headings(rows: Iterable[Row]) -> list[Row]:
-    """Return rows of one kind after another, the kind of each group as a heading above it, where there are several."""
-    groups = [(kind, list(group)) for kind, group in groupby(rows, key=lambda row: row.kind)]
+def heading_of(kind: str) -> str:
+    """Return the heading above the rows of a kind."""
+    return _HEADINGS.get(kind, kind)
+
+
+def with_headings(rows: Sequence[Row], headings: Sequence[str]) -> list[Row]:
+    """Return rows with a heading above each group of them, where there are several groups.
+
+    Args:
+        rows: those of one group after another.
+        headings: that of each row's group.
+    """
+    has_groups = len(set(headings)) > 1
     lines: list[Row] = []
-    for kind, group in groups:
-        if len(groups) > 1:
-            lines.append(Row(_HEADINGS.get(kind, kind), kind=kind))
-        lines += group
+    heading_above = ""
+    for row, heading in zip(rows, headings, strict=True):
+        if has_groups and heading != heading_above:
+            lines.append(Row(heading, kind=row.kind))
+        heading_above = heading
+        lines.append(row)
     return lines
 
 

@@ -48,6 +48,7 @@ from ...statistics.coefficients.coefficient import are_of_preferences, find_coef
 from ...statistics.joint_mean import JOINT_KEY, find_common_metrics, rescale
 from .coefficient_column import (
     CoefficientColumn,
+    heading_of,
     shorten_dataset,
     spare_columns,
     with_headings,
@@ -61,8 +62,11 @@ from .table_rows import (
     choose_rows,
     computed_rows,
     emphasise,
+    group_by_rank,
     name_rows,
+    remove_ranks,
     sort_rows,
+    tell_published_apart,
 )
 
 #: The name of a protocol in which nothing is changed.
@@ -136,8 +140,12 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     # Who names rows wants them in that order.
     if choices.sort or not (choices.rows or is_paper):
         drafts = sort_rows(drafts, columns, choices.sort)
+    drafts = _by_kind(drafts)
+    if choices.ranks == "groups":
+        drafts = group_by_rank(drafts, columns, choices.sort)
     # Labels come last, since rows are found by their original names.
     name_rows(drafts, choices.names, choices.own)
+    tell_published_apart(drafts, has_sources=choices.notes == "none")
 
     notes = _notes(sources, columns, drafts, choices, mean_note, is_survey=is_survey)
     notes += published.notes(drafts, has_details=has_details)
@@ -152,15 +160,18 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
         for draft in drafts:
             draft.texts.clear()
 
+    if choices.ranks != "superscript":
+        remove_ranks(drafts)
     letters: dict[str, str] = {}
-    rows = [_row(draft, columns, letters) for draft in _by_kind(drafts)]
+    rows = [_row(draft, columns, letters) for draft in drafts]
+    headings = [draft.heading or heading_of(draft.kind) for draft in drafts]
     signed = [draft for draft in drafts if draft.signature and has_details]
     signatures = [(draft.label, shorten_hashes(draft.signature)) for draft in signed]
     return ResultTable(
         choices.title or _title(columns),
         "metric",
         tuple(columns.values()),
-        with_headings(rows),
+        with_headings(rows, headings),
         notes=notes,
         spare=spare_columns(tuple(columns.values())),
         file="style=markdown",
@@ -502,13 +513,14 @@ def _number_notes(
         for words in describe_statistics(sources, interval_words):
             yield TableNote(f"{meaning} {words}.", (INTERVALS,))
 
-    if any(cell.rank is not None for cell in cells):
+    if choices.ranks != "none" and any(cell.rank is not None for cell in cells):
+        look = "Headings" if choices.ranks == "groups" else "Superscript numbers"
         ranked_coefficients = [JOINT_KEY[1] if key[0] == MEAN else key[3] for key in columns]
         phrases = describe_statistics(
             sources, lambda options: rank_words(options, ranked_coefficients)
         )
         for words in phrases:
-            yield f"Superscript numbers, ranks: {words}."
+            yield f"{look}, ranks: {words}."
 
 
 def _data_notes(

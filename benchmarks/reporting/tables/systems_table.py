@@ -38,6 +38,10 @@ def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> ResultTa
             raise InputError(
                 f"{name}= works on runs that measure agreement with people; captau score does not"
             )
+    if choices.ranks == "groups":
+        raise InputError(
+            "ranks=groups works on runs that measure agreement with people; write ranks=none or ranks=superscript"
+        )
     intervals = choices.intervals or "subscript"
     parts = [part for run in runs for part in scored_parts(run)]
     part_by_key = _select_columns(parts, choices)
@@ -53,7 +57,7 @@ def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> ResultTa
                 raise unknown(f"system or metric of {option}", name, [*rows, *metrics])
 
     # Each run ranked its own systems alone.
-    has_ranks = len(runs) == 1
+    has_ranks = len(runs) == 1 and choices.ranks == "superscript"
     cells: dict[str, list[Cell]] = {}
     for name in choices.rows or rows:
         row = rows[name]

@@ -15,6 +15,7 @@ class TableChoices:
 
     Attributes:
         intervals: `subscript` (both ends), `plusminus` (half the width) or `none`; None for the usual one.
+        ranks: `superscript`, `groups` (rows of one rank of the first column stand under a heading) or `none`.
         published: papers in `conf/paper/` whose numbers stand beside the runs'.
         coefficients: only these columns, in this order, or `headline` or `all`; of runs of `score`, these metrics. Empty for
             the headlines, but of a reproduced paper all.
@@ -29,6 +30,7 @@ class TableChoices:
     """
 
     intervals: str | None = None
+    ranks: str = "superscript"
     published: tuple[str, ...] = ()
     coefficients: tuple[str, ...] = ()
     dimensions: tuple[str, ...] = ()

@@ -50,6 +50,8 @@ class RowDraft:
     runs: dict[ColumnKey, int] = field(default_factory=dict[ColumnKey, int])
     #: Columns in which a paper's protocol is another.
     apart: set[ColumnKey] = field(default_factory=set[ColumnKey])
+    #: The heading above it and its neighbours; the kind's where it is empty.
+    heading: str = ""
 
 
 def computed_rows(
@@ -244,7 +246,7 @@ def _fill_row(
     *,
     has_remarks: bool,
 ) -> None:
-    """Fill a published metric's row: what it is called by the paper that prints most of it, and its numbers."""
+    """Fill a published metric's row: its name in the paper that prints most of it, and its numbers with who printed them."""
     paper = Counter(number.paper for number in numbers.values()).most_common(1)[0][0]
     row.source = short_citation(paper)
     row.label = next(number.row for number in numbers.values() if number.paper == paper)
@@ -262,7 +264,7 @@ def _fill_row(
         if differing_choices := differences(number, columns[key].protocol):
             row.apart.add(key)
             row.texts[key].append(f"{source}: {', '.join(differing_choices)}")
-        elif source != row.source:
+        else:
             row.texts[key].append(f"printed by {source}")
 
 
@@ -285,6 +287,8 @@ def _fitting_numbers(
 
 #: What marks a row of one's own.
 OWN_MARK = " (ours)"
+#: What marks a paper's row beside a computed one of the same metric.
+PUBLISHED_MARK = " (published)"
 
 
 def choose_rows(drafts: Sequence[RowDraft], names: Sequence[str]) -> list[RowDraft]:
@@ -358,10 +362,7 @@ def sort_rows(
     Raises:
         InputError: where no column has all of them.
     """
-    keys = sorted(columns, key=lambda key: key[0] != MEAN)
-    if words:
-        keys = [_find_column(keys, words)]
-
+    keys = _sorting_columns(columns, words)
     best: dict[tuple[str, ColumnKey], float] = {}
     for draft in drafts:
         # A metric's own row decides, a paper's where there is none.
@@ -378,6 +379,47 @@ def sort_rows(
         return kinds.index(draft.kind), values if is_sorted else []
 
     return sorted(drafts, key=place)
+
+
+def _sorting_columns(columns: Iterable[ColumnKey], words: Sequence[str]) -> list[ColumnKey]:
+    """Return the columns by which rows are sorted; the arguments are those of `sort_rows`."""
+    keys = sorted(columns, key=lambda key: key[0] != MEAN)
+    return [_find_column(keys, words)] if words else keys
+
+
+def remove_ranks(drafts: Iterable[RowDraft]) -> None:
+    """Take the ranks out of all cells."""
+    for draft in drafts:
+        for key, cell in draft.cells.items():
+            draft.cells[key] = replace(cell, rank=None)
+
+
+def group_by_rank(
+    drafts: Sequence[RowDraft], columns: Iterable[ColumnKey], words: Sequence[str]
+) -> list[RowDraft]:
+    """Return the rows with those of one rank under a heading, and the rows without a rank after them.
+
+    Args:
+        drafts: the rows.
+        columns: the table's columns.
+        words: what the column is called whose ranks count; without words it is the mean, or else the first column.
+
+    Raises:
+        InputError: where no column has all of these words.
+    """
+    key = _sorting_columns(columns, words)[0]
+    drafts_by_rank: dict[int, list[RowDraft]] = {}
+    without_rank: list[RowDraft] = []
+    for draft in drafts:
+        rank = draft.cells[key].rank if key in draft.cells else None
+        if rank is None:
+            without_rank.append(draft)
+            continue
+        draft.heading = f"rank {rank}"
+        drafts_by_rank.setdefault(rank, []).append(draft)
+
+    grouped = [draft for rank in sorted(drafts_by_rank) for draft in drafts_by_rank[rank]]
+    return [*grouped, *without_rank]
 
 
 def _find_column(keys: Iterable[ColumnKey], words: Sequence[str]) -> ColumnKey:
@@ -400,6 +442,8 @@ def _find_column(keys: Iterable[ColumnKey], words: Sequence[str]) -> ColumnKey:
 def name_rows(drafts: Sequence[RowDraft], names: Mapping[str, str], own: Sequence[str]) -> None:
     """Give rows the labels that were chosen, and mark one's own; a chosen label is not marked.
 
+    The heading "your metrics" marks the rows below it already.
+
     Raises:
         InputError: where a name fits no row, or two metrics would have one label.
     """
@@ -413,14 +457,33 @@ def name_rows(drafts: Sequence[RowDraft], names: Mapping[str, str], own: Sequenc
     for name in own:
         own_rows |= {id(draft) for draft in find_rows(drafts, name, "own")}
 
+    has_headings = len({draft.kind for draft in drafts}) > 1
     for draft in drafts:
-        if id(draft) in own_rows and not draft.source:
+        is_marked = has_headings and draft.kind == "given" and not draft.heading
+        if id(draft) in own_rows and not draft.source and not is_marked:
             draft.label += OWN_MARK
     for draft, label in chosen_labels:
         draft.label = label
 
     pairs = zip(original_names, drafts, strict=True)
     check_labels(names, ((name, draft.label) for name, draft in pairs if not draft.source))
+
+
+def tell_published_apart(drafts: Sequence[RowDraft], *, has_sources: bool) -> None:
+    """Say in a published row's label that it is one, where a computed row has the same.
+
+    Args:
+        drafts: the rows, with their final labels.
+        has_sources: whether a label names the paper instead, as where no footnote does.
+    """
+    computed_labels = {draft.label for draft in drafts if not draft.source}
+    for draft in drafts:
+        if not draft.source:
+            continue
+        if has_sources:
+            draft.label += f" ({draft.source})"
+        elif draft.label in computed_labels:
+            draft.label += PUBLISHED_MARK
 
 
 def check_labels(names: Mapping[str, str], labels: Iterable[tuple[str, str]]) -> None:

@@ -580,7 +580,7 @@ def test_a_table_for_a_paper_has_one_column_a_dataset_and_the_mean(
     assert list(rows[0]) == ["kind", "metric", "published by", *heads, "notes"]
     overview = pd.read_csv(survey / "overview.csv").set_index(["dataset", "metric"])
     (own,) = {metric for _, metric in overview.index} - {"bleu_1", "bleu_4"}
-    labels = {"bleu_1": "BLEU-1", "bleu_4": "BLEU-4", own: "symbols (ours)"}
+    labels = {"bleu_1": "BLEU-1", "bleu_4": "BLEU-4", own: "symbols"}
     assert {row["metric"] for row in rows} == set(labels.values())
     by_label = {row["metric"]: row for row in rows}
     for metric, label in labels.items():
@@ -604,7 +604,7 @@ def test_intervals_sort_and_dimensions_of_a_table_of_several_datasets(
     overview = pd.read_csv(survey / "overview.csv").set_index(["dataset", "metric"])
     reach = overview["ci_high"] - overview["ci_low"]
     rows = read_table(survey, capsys, "intervals=plusminus", "rows=given,bleu_1,bleu_4")
-    assert [row["metric"] for row in rows] == ["symbols (ours)", "BLEU-1", "BLEU-4"]
+    assert [row["metric"] for row in rows] == ["symbols", "BLEU-1", "BLEU-4"]
     assert rows[1]["mean ±"] == f"{50 * reach['mean', 'bleu_1']:.1f}"
     rows = read_table(survey, capsys, "sort=mean", "rows=reference-based")
     means = [float(row["mean"]) for row in rows]

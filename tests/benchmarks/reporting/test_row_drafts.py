@@ -16,7 +16,10 @@ from captau.benchmarks.reporting.tables.table_rows import (
     choose_rows,
     computed_rows,
     find_rows,
+    group_by_rank,
     name_rows,
+    remove_ranks,
+    tell_published_apart,
 )
 from captau.benchmarks.runs.tables import MISSING, Cell
 from captau.benchmarks.scoring.catalog import usual_protocol
@@ -114,10 +117,43 @@ def test_own_rows_are_marked_unless_they_are_named_or_a_papers() -> None:
         draft("given", "Theirs", "theirs", source="S"),
         draft("reference-based", "CIDEr", "cider"),
     ]
-    name_rows(rows, {"yours": "X", "Theirs": "X"}, ["given"])
-    assert labels(rows) == [f"Mine{OWN_MARK}", "X", "X", "CIDEr"]
+    name_rows(rows, {"yours": "X", "Theirs": "X"}, ["given", "cider"])
+    # The heading above one's own metrics marks them already.
+    assert labels(rows) == ["Mine", "X", "X", f"CIDEr{OWN_MARK}"]
+    alone = [draft("given", "Mine", "mine"), draft("given", "Theirs", "theirs", source="S")]
+    name_rows(alone, {}, ["given"])
+    assert labels(alone) == [f"Mine{OWN_MARK}", "Theirs"]
     with says("names: the rows mine and yours would both be called 'Y'"):
         name_rows(rows, {"given": "Y", "cider": "Y"}, [])
+
+
+def test_a_published_row_is_told_from_a_computed_one_of_its_name() -> None:
+    def made() -> list[RowDraft]:
+        published = [draft("reference-based", name, source="S 2020") for name in ("CIDEr", "X")]
+        return [draft("reference-based", "CIDEr", "cider"), *published]
+
+    rows = made()
+    tell_published_apart(rows, has_sources=False)
+    assert labels(rows) == ["CIDEr", "CIDEr (published)", "X"]
+    rows = made()
+    tell_published_apart(rows, has_sources=True)
+    assert labels(rows) == ["CIDEr", "CIDEr (S 2020)", "X (S 2020)"]
+
+
+def test_rows_of_one_rank_stand_under_a_heading() -> None:
+    """The first column's ranks count, or those of the column that is named; rows without a rank come last."""
+    ranks = {"a": (2, 1), "b": (1, 2), "c": (2, 2), "d": (None, 1)}
+    rows: list[RowDraft] = []
+    for name, (first, second) in ranks.items():
+        cells = {KEY: Cell("1.0", 0.1, 1.0, rank=first), OTHER: Cell("2.0", 0.2, 2.0, rank=second)}
+        rows.append(draft("reference-based", name, name, cells=cells))
+
+    grouped = group_by_rank(rows, [KEY, OTHER], [])
+    assert labels(grouped) == ["b", "a", "c", "d"]
+    assert [row.heading for row in grouped] == ["rank 1", "rank 2", "rank 2", ""]
+    assert labels(group_by_rank(rows, [KEY, OTHER], [OTHER[0]])) == ["a", "d", "b", "c"]
+    remove_ranks(rows)
+    assert not [row for row in rows for cell in row.cells.values() if cell.rank is not None]
 
 
 def published(text: str, **changes: Any) -> PublishedNumber:

@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from captau.benchmarks.reporting.citations import cite
-from captau.benchmarks.reporting.tables.coefficient_column import with_headings
+from captau.benchmarks.reporting.tables.coefficient_column import heading_of, with_headings
 from captau.benchmarks.reporting.tables.joined_table import join, written_table
 from captau.benchmarks.reporting.tables.table_choices import TableChoices
 from captau.benchmarks.reporting.tables.table_layouts import LAYOUTS, appendix
@@ -232,7 +232,9 @@ def by_hand(intervals: str, *overs: str, kinds: bool = True, **changes: Any) -> 
         "Title | T",
         "metric",
         [Column(f"h {n}", latex=rf"$h_{n}$", over=over) for n, over in enumerate(overs)],
-        with_headings(rows) if kinds else [replace(rows[0], kind="systems")],
+        with_headings(rows, [heading_of(row.kind) for row in rows])
+        if kinds
+        else [replace(rows[0], kind="systems")],
         notes=["Note *one*."],
         intervals=intervals,
         footnotes=(("a", "not there & gone"), ("b", "second")),

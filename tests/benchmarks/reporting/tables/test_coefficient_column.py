@@ -6,6 +6,7 @@ import pytest
 
 from captau.benchmarks.reporting.html_report import _page_of
 from captau.benchmarks.reporting.tables.coefficient_column import (
+    heading_of,
     shorten_dataset,
     spare_columns,
     with_headings,
@@ -27,16 +28,18 @@ def test_the_head_of_a_dataset_for_narrow_terminals(dataset, head, short):
 
 
 def test_groups_have_headings():
-    rows = [Row(kind, ["1"], kind=kind) for kind in ("given", "text", "text", "ceilings")]
-    lines = with_headings([*rows, Row("x", ["1"], kind="published")])
+    kinds = ("given", "text", "text", "ceilings", "published")
+    rows = [Row(kind, ["1"], kind=kind) for kind in kinds]
+    lines = with_headings(rows, [heading_of(kind) for kind in kinds])
     assert [row.label for row in lines if not row.cells] == [
         "your metrics",
         "text",
         "people",
-        "published alone",
+        "printed by papers, not computed here",
     ]
     assert [bool(row.cells) for row in lines] == [0, 1, 0, 1, 1, 0, 1, 0, 1]
-    assert with_headings([]) == []
+    assert with_headings([], []) == []
+    assert with_headings(rows[1:3], ["text", "text"]) == rows[1:3]
 
 
 def test_datasets_but_the_first_go_from_the_right():
