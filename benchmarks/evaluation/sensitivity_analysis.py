@@ -365,7 +365,7 @@ class SensitivityAnalysis:
             for metric, value in values.items():
                 rank = math.nan
                 if not math.isnan(value):
-                    rank = 1.0 + sum(other > value for other in values.values())
+                    rank = 1 + sum(other > value for other in values.values())
                 reason = rated[metric].reason
                 names = self._names("protocols", dimension, metric, coefficient, len(points))
                 cells = {"protocol": name, "value": value, "rank": rank}
