@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.reading.caption_checks import describe_large
 from ...datasets.reading.shard_files import Shard, check_unchanged, find_shards
 from ...datasets.reading.shard_rows import CorruptError
 from ...metrics.base import Metric
@@ -52,10 +53,18 @@ from .score_report import (
 )
 from .shard_reader import open_shard
 from .stage_runner import StageRunner
-from .tasks import Result, add_finite, check_shards_suffice, describe_file_error
+from .tasks import (
+    Result,
+    add_finite,
+    check_shards_suffice,
+    describe_file_error,
+    place_captions,
+)
 
 #: How many bins a histogram has.
 BINS = 100
+#: The most captions of which all checks look for faults of the files.
+_MOST_CHECKED = 10_000
 #: The folders of intermediate files of each set of settings.
 _WORK_FOLDERS = ("references", "tokens", "count", "merge", "frequencies", "model", "score")
 
@@ -177,6 +186,7 @@ def _score_shards(
     remarks = _collect_remarks(metrics, [*model_results, *results], first_rows)
     record = _make_record(plan, runner, metrics, results)
     record["remarks"] = remarks
+    record["file_notes"] = _describe_files(shards, results, record["rows"], first_rows)
     record["captions"] = measure_range(first_rows).record()
     record["missing"] = record_reasons(missing)
     n_captioned = record.pop("n_images")
@@ -365,6 +375,18 @@ def _collect_remarks(
             texts = remarks.setdefault(metric.spec, [])
             texts.append(f"in the first {len(first_rows):,} rows {remark}")
     return remarks
+
+
+def _describe_files(
+    shards: Sequence[Shard], results: Sequence[Result], n_rows: int, first_rows: pd.DataFrame
+) -> list[str]:
+    """Return the lines on what looks like a fault of the captions."""
+    counts = [found for result in results for found in result.get("faults", ())]
+    # The first shard may be empty, or corrupt and left out.
+    pairs = zip(shards, results, strict=True)
+    name = next((shard.path for shard, result in pairs if result.get("rows")), shards[0].path)
+    first = place_captions(first_rows.iloc[:_MOST_CHECKED], name)
+    return describe_large(counts, n_rows, first)
 
 
 def _make_manifest(options: LargeOptions, folder: RunFolder, scored: Scored) -> dict[str, Any]:

@@ -113,6 +113,7 @@ def _make_notes(record: Mapping[str, Any], styles: Mapping[str, MetricStyle]) ->
     notes: list[str] = [
         f"{count_of(record['rows'], 'caption')}. {scale_note(list(styles.values()))}. P5, P50, P95: percentiles of their "
         f"scores.",
+        *record.get("file_notes", ()),
         *(note for note in dict.fromkeys(style.note for style in styles.values()) if note),
         *(
             TableNote(

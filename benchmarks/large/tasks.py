@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
+from ...datasets.reading.caption_checks import FatalCount, PlacedText, count_fatal
 from ...datasets.reading.kept_rows import copy_kept_rows
 from ...datasets.reading.shard_files import local_copy, name_of_copy
 from ...datasets.reading.shard_rows import CorruptError, read_rows
@@ -163,6 +164,7 @@ def score_shard(plan: Plan, task: Task) -> Result:
     )
     totals = {spec: Total() for spec in specs}
     remarks: dict[str, list[str]] = {}
+    faults: list[dict[str, FatalCount]] = []
     n_rows = 0
     with ExitStack() as stack:
         shard = stack.enter_context(open_shard(plan, task.shard))
@@ -180,6 +182,7 @@ def score_shard(plan: Plan, task: Task) -> Result:
             tokens = _token_file(plan, task, number)
             scores = _score_rows(plan, rows, models, tokens, totals)
             _add_remarks(remarks, rows)
+            faults.append(count_fatal(place_captions(frame, task.shard.path)))
             columns = {**_identify_rows(frame), **{spec: scores[spec] for spec in specs}}
             writer.write_table(pa.table(columns, schema=schema))
             key_writer.write_table(_key_rows(frame))
@@ -194,7 +197,19 @@ def score_shard(plan: Plan, task: Task) -> Result:
         "scores": {"bytes": path.stat().st_size, "sha256": sha256(path)},
         "totals": {spec: vars(total) for spec, total in totals.items()},
         "remarks": remarks,
+        "faults": faults,
     }
+
+
+def place_captions(frame: pd.DataFrame, name: str) -> list[PlacedText]:
+    """Return the captions of a frame of a shard with their places."""
+    name = name.rpartition("/")[2]
+    placed: list[PlacedText] = []
+    for row, image_id, caption in zip(
+        frame["row"], frame["image_id"], frame["caption"], strict=True
+    ):
+        placed.append(PlacedText(f"{name}: row {row}", image_id, caption))
+    return placed
 
 
 def _open_writer(stack: ExitStack, path: Path, schema: pa.Schema) -> pq.ParquetWriter:

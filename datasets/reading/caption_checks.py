@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -226,7 +226,7 @@ TEXT_CHECKS = (
     TextCheck(
         code="escapes",
         has_fault=_has_pattern(ESCAPES),
-        words="hold escapes, such as \\n, written out",
+        words="hold escapes (\\n and the like) that were written out",
         needs_sign=True,
     ),
     TextCheck(
@@ -245,14 +245,14 @@ TEXT_CHECKS = (
     TextCheck(
         code="control",
         has_fault=_has_pattern(CONTROL),
-        words="hold control characters, such as NUL",
+        words="hold control characters (NUL and the like)",
         is_fatal=True,
         needs_sign=True,
     ),
     TextCheck(
         code="wrong_code",
         has_fault=_has_pattern(WRONG_CODE),
-        words="hold letters that were read in a wrong code, such as Ã©",
+        words="hold letters that were read in a wrong code (Ã© for é)",
         needs_sign=True,
     ),
     TextCheck(
@@ -522,19 +522,78 @@ def _make_finding(
     remedy: str = "",
     is_fatal: bool = False,
 ) -> SuspectedFault:
-    verb, _, rest = words.partition(" ")
-    singular = f"{_SINGULAR[verb]} {rest}"
-    predicate = singular if len(faulty) == 1 else words
-    # With one caption in all, "1 of 1 captions" is said as well.
-    summary = f"{len(faulty):,} of {n_texts:,} {noun} {predicate}, such as {_quote(faulty[0])}"
+    summary = _count_faulty(words, len(faulty), n_texts, noun, _quote(faulty[0]))
     summary += f"; {remedy}." if remedy else "."
 
+    singular = _in_singular(words)
     what = noun.removesuffix("s")
     lines: list[str] = []
     for text in faulty:
         shown = "" if is_empty(text.text) else f": '{shorten(text.text)}'"
         lines.append(f"{text.place}: image '{text.image_id}': the {what} {singular}{shown}")
     return SuspectedFault(code, summary, tuple(lines), is_fatal)
+
+
+def _in_singular(words: str) -> str:
+    verb, _, rest = words.partition(" ")
+    return f"{_SINGULAR[verb]} {rest}"
+
+
+def _count_faulty(words: str, n_faulty: int, n_texts: int, noun: str, example: str) -> str:
+    """Return the beginning of a sentence that counts texts and shows one of them."""
+    predicate = _in_singular(words) if n_faulty == 1 else words
+    # With one caption in all, "1 of 1 captions" is said as well.
+    return f"{n_faulty:,} of {n_texts:,} {noun} {predicate}, such as {example}"
+
+
+#: What `count_fatal` found of one check: how many captions have the fault, and one of them with its place.
+FatalCount = tuple[int, str]
+
+
+def count_fatal(texts: Sequence[PlacedText]) -> dict[str, FatalCount]:
+    """Return, by the code of a check, how many captions have a fault with which a submission is not valid.
+
+    Only these checks are quick enough for each of many millions of captions.
+    """
+    found: dict[str, FatalCount] = {}
+    for check in TEXT_CHECKS:
+        if not check.is_fatal:
+            continue
+        faulty = [text for text in texts if check.has_fault(text.text, text.image_id)]
+        if faulty:
+            found[check.code] = (len(faulty), _quote(faulty[0]))
+    return found
+
+
+def describe_large(
+    counts: Iterable[Mapping[str, FatalCount]], n_texts: int, first: Sequence[PlacedText]
+) -> list[str]:
+    """Return the lines below a table on a set of captions that is too large to hold.
+
+    Args:
+        counts: what `count_fatal` found in each part.
+        n_texts: the number of all captions.
+        first: the first of them, which all checks read.
+    """
+    totals: dict[str, FatalCount] = {}
+    for found in counts:
+        for code, (n_faulty, example) in found.items():
+            n_before, first_example = totals.get(code, (0, example))
+            totals[code] = (n_before + n_faulty, first_example)
+
+    lines: list[str] = []
+    for check in TEXT_CHECKS:
+        if check.code in totals:
+            n_faulty, example = totals[check.code]
+            lines.append(f"{_count_faulty(check.words, n_faulty, n_texts, 'captions', example)}.")
+    for finding in check_captions(first):
+        if finding.code not in totals:
+            is_all = len(first) == n_texts
+            lines.append(
+                finding.summary if is_all else f"Of the first {len(first):,}: {finding.summary}"
+            )
+
+    return _limit(lines, "All of it is scored as it stands.")
 
 
 def _quote(text: PlacedText) -> str:
@@ -551,6 +610,11 @@ def summarise(findings: Sequence[SuspectedFault]) -> list[str]:
         findings: in the order of their weight.
     """
     lines = list(dict.fromkeys(finding.summary for finding in findings))
+    return _limit(lines, "All of it is scored as it stands; captau validate lists each place.")
+
+
+def _limit(lines: Sequence[str], closing: str) -> list[str]:
+    """Return at most five lines, of which the last says how many there are more, and how they are scored."""
     if not lines:
         return []
 
@@ -561,4 +625,4 @@ def summarise(findings: Sequence[SuspectedFault]) -> list[str]:
         more = "One more check found something. "
     elif n_left_out:
         more = f"{n_left_out:,} more checks found something. "
-    return [*shown, f"{more}All of it is scored as it stands; captau validate lists each place."]
+    return [*shown, f"{more}{closing}"]

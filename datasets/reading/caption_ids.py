@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from urllib.parse import unquote
 
 from ..errors import InputError
@@ -17,6 +18,9 @@ from .caption_files import CandidateFile, ReferenceFile
 
 #: A whole number, with or without zeros before it or `.0` behind it.
 _NUMBER = re.compile(r"0*(\d+)(?:\.0+)?")
+#: A number as spreadsheets show it: 391,895 and 3.91895E+05.
+_GROUPED = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+")
+_SCIENTIFIC = re.compile(r"\d(?:\.\d+)?[eE]\+?\d{1,2}")
 #: COCO's files: COCO_val2014_000000391895, and 000000391895 since 2017.
 _COCO_NAME = re.compile(r"(?:COCO_[a-z]+\d{4}_)?(\d{12})", re.IGNORECASE)
 #: The endings of files of images, videos and sounds, and of what is stored for each of them.
@@ -68,8 +72,15 @@ def _without_case(image_id: str) -> str:
 
 
 def _as_number(image_id: str) -> str:
-    match = _NUMBER.fullmatch(image_id.strip())
-    return match[1] if match else image_id.strip()
+    text = image_id.strip()
+    match = _NUMBER.fullmatch(text)
+    if match:
+        return match[1]
+    if _GROUPED.fullmatch(text):
+        return text.replace(",", "")
+    # Spreadsheets write long numbers so; one that lost digits equals no other id.
+    number = Decimal(text) if _SCIENTIFIC.fullmatch(text) else Decimal("0.5")
+    return str(int(number)) if number == number.to_integral_value() else text
 
 
 def _as_coco_number(image_id: str) -> str:

@@ -85,6 +85,15 @@ _AMBIGUOUS = ("candidate", "model_output", "response", "output", "res")
 _OPPOSITES = ("answer", "answers", "label", "labels", "target", "targets")
 #: Names of one list in each row; under other names, a text is one reference of several rows.
 _LISTS = ("references", "refs", "reference_strs", "captions", "gts")
+#: Columns of which tables of judged pairs have all of one row.
+_JUDGED = (
+    ("caption_a", "caption_b"),
+    ("chosen", "rejected"),
+    ("preferred", "rejected"),
+    ("win", "lose"),
+    ("better", "worse"),
+    ("winner",),
+)
 #: An object with more members is of images, and no row.
 _MOST_NAMES = 64
 #: So many rows tell which columns look like captions.
@@ -111,6 +120,7 @@ class NameFinder:
         used: what was found under another name than the usual, which the user did not give.
         unread: columns that look like captions of the same kind, and are not read.
         remarks: sentences on what else is not read.
+        judgements: columns of people's verdicts on pairs, which are not read.
     """
 
     def __init__(self, columns: Columns, content: str) -> None:
@@ -119,6 +129,7 @@ class NameFinder:
         self.used: dict[str, str] = {}
         self.unread: dict[str, None] = {}
         self.remarks: list[str] = []
+        self.judgements: tuple[str, ...] = ()
         self._is_beside_caption = False
         self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], str | None] = {}
         self._n_looked_at = 0
@@ -207,6 +218,12 @@ class NameFinder:
         found = [name for name in names if name in numbered]
         return found if len(found) > 1 else []
 
+    def note_judgements(self, names: Collection[str]) -> None:
+        """Remember which columns are people's verdicts on pairs."""
+        if not self.judgements and self._n_looked_at < _MOST_LOOKED_AT:
+            self._n_looked_at += 1
+            self.judgements = find_judgements(names)
+
     def note_unread(self, row: Mapping[str, Any], used: str) -> None:
         """Remember which columns beside the one that is used look like captions too.
 
@@ -214,8 +231,7 @@ class NameFinder:
             row: a value of each column.
             used: the column of the captions, or of one reference a row.
         """
-        self._n_looked_at += 1
-        if self._n_looked_at > _MOST_LOOKED_AT:
+        if self._n_looked_at >= _MOST_LOOKED_AT:
             return
 
         others_side = ALIASES["references"] if self._is_of_candidates else SYSTEM_CAPTIONS
@@ -242,7 +258,25 @@ class NameFinder:
             sentences.append(
                 f"In {file_name}, {names} {is_or_are} not read ({option}= names a column)."
             )
+        if self.judgements:
+            sentences.append(f"In {file_name}, {describe_judgements(self.judgements)}.")
         return [*self.remarks, *sentences]
+
+
+def find_judgements(names: Collection[str]) -> tuple[str, ...]:
+    """Return the columns by which a table is one of judged pairs; none where it is of captions."""
+    for judged in _JUDGED:
+        if all(name in names for name in judged):
+            return judged
+
+    return ()
+
+
+def describe_judgements(names: Collection[str]) -> str:
+    """Say that columns are judgements, and which command reads them."""
+    shown = " and ".join(f"'{name}'" for name in names)
+    looks = "looks" if len(names) == 1 else "look"
+    return f"{shown} {looks} like judgements of pairs, which captau bench dataset=file file.path=FILE reads"
 
 
 def find_name(aliases: Collection[str], names: Collection[str]) -> str | None:
@@ -303,6 +337,7 @@ def unpack_row(
         InputError: where one is missing.
     """
     sample = find_sample(row) if finder.columns == USUAL_COLUMNS else row
+    finder.note_judgements(sample)
     found: dict[str, Any] = {"image_id": _find_value(sample, finder, "image_id", where)}
     if "system" in sample:
         found["system"] = sample["system"]
@@ -370,8 +405,10 @@ def _find_value(row: Mapping[str, Any], finder: NameFinder, usual: str, where: s
     name = finder.find(usual, row)
     if name is None:
         keys = shorten(", ".join(row))
+        judged = find_judgements(row)
+        advice = f"; {describe_judgements(judged)}" if judged else ""
         raise InputError(
-            f"{where}: '{usual}' is missing; columns.{usual}=KEY names another key; there are: {keys or 'none'}"
+            f"{where}: '{usual}' is missing; columns.{usual}=KEY names another key; there are: {keys or 'none'}{advice}"
         )
     return row[name]
 

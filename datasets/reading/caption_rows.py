@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import InputError, shorten
 from .caption_names import (
     NameFinder,
+    describe_judgements,
     find_reference_texts,
     find_sample,
     is_of_rows,
@@ -38,6 +39,22 @@ _ANNOTATIONS = (
 #: What is no name of a column: a number, the name of an image's file, or a sentence.
 _IS_DATA = re.compile(
     r"\d+|\S+\.(?:jpe?g|png|webp|wav|mp4)(?:#\d+)?|(?:\S+\s+){4,}\S+", re.IGNORECASE
+)
+#: What objects call both sides, whose members are then no images.
+_LISTS_OF_SIDES = (
+    "predictions",
+    "preds",
+    "hypotheses",
+    "candidates",
+    "generated",
+    "res",
+    "references",
+    "refs",
+    "gts",
+    "targets",
+    "labels",
+    "ground_truths",
+    "captions",
 )
 #: Among so many members of an object stand `image_id` and `caption`, where it is a line of JSON lines.
 _ROW = 16
@@ -103,6 +120,9 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
         f"; image_id and {content} are expected, or others that columns.image_id= and "
         f"columns.{content}= name"
     )
+    finder.note_judgements(table.names)
+    if judged := finder.judgements:
+        hint += f"; {describe_judgements(judged)}"
     image_column = finder.find("image_id", table.names) or finder.columns.image_id
     if image_column not in table and any(map(_IS_DATA.fullmatch, table.names)):
         raise InputError(
@@ -350,6 +370,12 @@ class _JsonReader:
             return
 
         self._check_members(by_key)
+        if by_key and all(key.lower() in _LISTS_OF_SIDES for key in by_key):
+            keys = " and ".join(f"'{key}'" for key in by_key)
+            raise InputError(
+                f"{self._source.name}: {keys} are no image ids; write a list of objects with image_id, or name the member that "
+                "has them by columns.rows=KEY (candidates.columns.rows= of the candidates alone)"
+            )
         for line, key, value in members:
             row = self._guard(self._read_member, line, key, value)
             if row is not None:

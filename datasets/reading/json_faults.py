@@ -39,6 +39,12 @@ def find_fault(text: str, position: int, problem: str) -> tuple[int, str]:
             "them, and a list begins with '['"
         )
 
+    if char and char in "\0\x1a":
+        return (
+            position,
+            f"not valid JSON: there is a control character, {char!r}; the file is damaged, take it out or get a new copy",
+        )
+
     if is_value_expected and _PYTHON.match(text, position):
         return position, (
             "not JSON but what Python prints of a list or an object, with single quotes, None, True or nan; write it with "

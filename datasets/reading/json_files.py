@@ -166,6 +166,8 @@ def json_lines(
         except UnicodeDecodeError as error:
             raise InputError(f"{name}:{number}: not UTF-8 text; save the file as UTF-8") from error
 
+        # Files that were written one behind the other have a mark each.
+        line = line.lstrip("\ufeff")
         if not line.strip():
             n_blank += 1
             if n_blank > _MAX_BLANK_LINES:
@@ -432,7 +434,7 @@ class JsonSource:
             n_bytes += len(line)
             if n_bytes > MAX_ENTRY_BYTES:
                 return False
-            line = line.strip().removeprefix(codecs.BOM_UTF8)
+            line = line.strip().lstrip(codecs.BOM_UTF8)
             if b"}\r{" in line:  # lines end as on old Macs
                 return False
             is_object = line.startswith(b"{") and line.endswith(b"}")
@@ -619,7 +621,9 @@ class _JsonText:
         self._is_at_end = not data
 
         try:
-            self._text = unread_text + self._decoder.decode(data, final=self._is_at_end)
+            text = self._decoder.decode(data, final=self._is_at_end)
+            is_beginning = not self._position and not unread_text and self.line == 1
+            self._text = unread_text + (text.lstrip("\ufeff") if is_beginning else text)
             self._position = 0
         except UnicodeDecodeError as error:
             line = self.line + unread_text.count("\n") + error.object.count(b"\n", 0, error.start)

@@ -26,6 +26,17 @@ _NAMES = {
     "value": ("rating", "score"),
     "winner": ("preference", "choice", "label", "verdict", "vote", "better", "selected"),
 }
+#: Columns of captions of which the first is the better one by its name.
+BETTER_AND_WORSE = (
+    ("chosen", "rejected"),
+    ("preferred", "rejected"),
+    ("win", "lose"),
+    ("winner", "loser"),
+    ("better", "worse"),
+    ("positive", "negative"),
+    ("pos_caption", "neg_caption"),
+    ("positive_caption", "negative_caption"),
+)
 #: What files call the two captions of a pair.
 _PAIRS = (
     ("caption1", "caption2"),
@@ -37,9 +48,10 @@ _PAIRS = (
     ("response_a", "response_b"),
     ("response_A", "response_B"),
     ("response_1", "response_2"),
-    ("chosen", "rejected"),
-    ("preferred", "rejected"),
+    *BETTER_AND_WORSE,
 )
+#: Of these, columns that may hold numbers of wins, or other words, in place of captions.
+_MAYBE_COUNTS = BETTER_AND_WORSE[2:6]
 #: Columns that only an export of Label Studio or Mechanical Turk has, and what it calls the rater.
 _RATERS = {"annotation_id": "annotator", "HITId": "WorkerId"}
 _TRUE = ("true", "1", "yes", "on")
@@ -92,7 +104,16 @@ def find_pair(table: Table, names: tuple[str, str]) -> tuple[str, str]:
     if names[0] in table or names[1] in table:
         return names
 
-    return next((pair for pair in _PAIRS if pair[0] in table and pair[1] in table), names)
+    for pair in _PAIRS:
+        is_there = pair[0] in table and pair[1] in table
+        if is_there and (pair not in _MAYBE_COUNTS or all(_holds_texts(table, n) for n in pair)):
+            return pair
+    return names
+
+
+def _holds_texts(table: Table, name: str) -> bool:
+    """Tell whether a column holds texts of several words, and no numbers or single words."""
+    return any(isinstance(cell, str) and " " in cell.strip() for cell in table.column(name))
 
 
 def name_sides(names: tuple[str, str]) -> dict[str, str]:
@@ -100,13 +121,32 @@ def name_sides(names: tuple[str, str]) -> dict[str, str]:
     return {"0": "a", "1": "b"} if names[0][-1:] == "0" and names[1][-1:] == "1" else {}
 
 
-def add_winner(table: Table, names: tuple[str, str], winner: str) -> tuple[Table, list[str]]:
-    """Return a table whose columns say which caption is better, with the column of winners, and a sentence on that."""
-    if names not in (("chosen", "rejected"), ("preferred", "rejected")) or winner in table:
-        return table, []
+def add_winner(
+    table: Table, names: tuple[str, str], winner: str
+) -> tuple[Table, tuple[str, str], list[str]]:
+    """Return a table whose columns say which caption is better, with the column of winners, and a sentence on that.
+
+    Args:
+        table: one row a pair.
+        names: the columns of the two captions.
+        winner: the column of winners.
+
+    Returns:
+        The table, the columns of the two captions in it, and the sentence, if there is one.
+    """
+    # The column `winner` may be a caption itself, and `better` was taken for one of winners.
+    is_told = winner in table and names not in (("winner", "loser"), ("better", "worse"))
+    if names not in BETTER_AND_WORSE or is_told:
+        return table, names, []
 
     note = f"The caption in '{names[0]}' is taken for the better one of each pair."
-    return table.with_columns({winner: ["a"] * len(table)}), [note]
+    captions = ("caption_a", "caption_b")
+    columns = {
+        captions[0]: table.column(names[0]),
+        captions[1]: table.column(names[1]),
+        winner: ["a"] * len(table),
+    }
+    return table.with_columns(columns), captions, [note]
 
 
 def _compare_labels(first: Any, second: Any) -> str | None:

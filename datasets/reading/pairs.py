@@ -258,10 +258,13 @@ def read_winners(
     verdicts: list[str] = []
     kept: list[int] = []
     left_out: Counter[str] = Counter()
+    doubtful: Counter[str] = Counter()
     unread: dict[str, str] = {}
     for row, (where, cell) in enumerate(zip(table.places, table.column(winner), strict=True)):
         own = ["" if column is None else str(column[row]) for column in columns]
         verdict = _find_winner(cell, own, given)
+        if verdict in STRENGTHS and _is_other_side(cell, own, given):
+            doubtful[str(cell).strip()] += 1
         if verdict == "none":
             left_out["empty" if is_missing(cell) else str(cell).strip()] += 1
         elif verdict in STRENGTHS:
@@ -275,13 +278,63 @@ def read_winners(
     if not kept and len(table):
         raise InputError(f"{table.places[0]}: {winner} is empty or no verdict in each row")
     read = table.keep(kept).with_columns({winner: list(verdicts)})
+    notes = _describe_doubtful(doubtful, winner)
     if not left_out:
-        return read, []
+        return read, notes
 
     n_left_out = left_out.total()
     is_or_are = "row has no verdict and is" if n_left_out == 1 else "rows have no verdict and are"
     counts = ", ".join(f"{word}: {count:,}" for word, count in left_out.items())
-    return read, [f"{n_left_out:,} {is_or_are} left out ({counts})."]
+    return read, [f"{n_left_out:,} {is_or_are} left out ({counts}).", *notes]
+
+
+def _is_other_side(cell: Any, own: Sequence[str], given: Mapping[str, str]) -> bool:
+    """Tell whether a winner is a place, and the name of the system in the other place: `A` where the second caption is of A."""
+    text = str(cell).strip()
+    if text.lower() in given or own[0] == own[1] or text not in own:
+        return False
+
+    return _read_verdict(text.lower()) not in ("", "ab"[own.index(text)])
+
+
+def _describe_doubtful(doubtful: Mapping[str, int], winner: str) -> list[str]:
+    """Say how many winners are both a place and the system in the other place, and as what they were read."""
+    if not doubtful:
+        return []
+
+    word, _ = next(iter(doubtful.items()))
+    n_rows = sum(doubtful.values())
+    row_or_rows = "row" if n_rows == 1 else "rows"
+    read_as = "place" if word in STRENGTHS else "system"
+    other = (
+        "rename the systems"
+        if word in STRENGTHS
+        else "'file.winners={A: a, B: b}' takes it for the place"
+    )
+    return [
+        f"In {n_rows:,} {row_or_rows} the {winner}, such as '{word}', is a place and the name of the system in the other place; it is "
+        f"taken for the {read_as} ({other})."
+    ]
+
+
+#: From so many pairs on, strengths of one sign are of another scale more likely than by chance.
+_FEWEST_STRENGTHS = 5
+
+
+def describe_strengths(table: Table, strength: str | None) -> list[str]:
+    """Say where strengths prefer the first caption in no pair, or the second, as numbers of another scale do."""
+    if strength is None or len(table) < _FEWEST_STRENGTHS:
+        return []
+
+    numbers = [parse_number(cell) for cell in table.column(strength)]
+    if any(number < 0 for number in numbers) and any(number > 0 for number in numbers):
+        return []
+    sign, side = ("negative", "second") if max(numbers) > 0 else ("positive", "first")
+    ties = " 0 is a tie." if any(number == 0 for number in numbers) else ""
+    return [
+        f"No '{strength}' is {sign}, so that the {side} caption is better in no pair: positive numbers prefer the first one, "
+        f"negative ones the second.{ties}"
+    ]
 
 
 def _unread_winners(winner: str, unread: Mapping[str, str]) -> InputError:

@@ -20,7 +20,7 @@ import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
 from ..caption_texts import replace_surrogates
-from ..errors import InputError
+from ..errors import InputError, escape_controls
 from .cells import parse_references
 from .json_files import field, json_lines, parsed
 from .packed_files import PACKED_ENDINGS, DamagedError, unpacked
@@ -49,12 +49,20 @@ _STEP_BYTES, _CSV_BYTES = 1 << 20, 1 << 24
 Row = tuple[str, str | None, tuple[str, ...] | None]
 
 
+#: The most characters that an error repeats of what a library says.
+_MOST_REPEATED = 200
+
+
 class CorruptError(InputError):
     """A shard cannot be read to its end; `skip_corrupt=true` leaves it out."""
 
     def __init__(self, name: str, why: str) -> None:
+        # Arrow repeats a row that it cannot read whole.
+        words = escape_controls(" ".join(why.split()))
+        if len(words) > _MOST_REPEATED:
+            words = f"{words[:_MOST_REPEATED]}…"
         super().__init__(
-            f"{name}: corrupt ({' '.join(why.split())}); get a new copy, or leave it out with skip_corrupt=true"
+            f"{name}: corrupt ({words}); get a new copy, or leave it out with skip_corrupt=true"
         )
 
 

@@ -269,9 +269,16 @@ def _of_rows(path: Path, rows: Iterator[tuple[int, list[str]]], note: str = "") 
     cells: list[list[str]] = []
     places: list[str] = []
     for line, row in rows:
+        if row == first[1]:
+            raise InputError(
+                f"{path}:{line}: the names of the columns once more; take the line out"
+            )
         if len(row) != len(names):
-            is_comment = row[:1] and row[0].startswith("#")
-            cause = "is a comment, take it out" if is_comment else "is broken or the file truncated"
+            cause = "is broken or the file truncated"
+            if row[0].startswith("#"):
+                cause = "is a comment, take it out"
+            elif len(row) > len(names):
+                cause += ", or a text with a delimiter in it has no quotes"
             raise InputError(
                 f"{path}:{line}: {len(row)} cells, where the first line names {len(names)} columns; the line {cause}"
             )

@@ -82,7 +82,8 @@ def _csv(path: Path, text: str, delimiter: str) -> Iterator[Row]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise InputError(
-            f"{path}:{line}: not valid CSV ({error}); a quote is not closed, or the file is truncated"
+            f"{path}:{line}: not valid CSV ({error}); a quote is not closed, or the file is truncated; quotes within a "
+            "cell are doubled"
         ) from error
 
 

@@ -31,6 +31,7 @@ from ..reading.judgement_options import JudgementOptions
 from ..reading.pairs import (
     PairColumns,
     count_unread_pairs,
+    describe_strengths,
     has_votes,
     read_strengths,
     read_votes,
@@ -112,13 +113,13 @@ def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
 
     pair = find_pair(table, (options.caption_a, options.caption_b))
     if pair[0] in table or pair[1] in table:
-        options = replace(options, caption_a=pair[0], caption_b=pair[1])
         systems = (columns["system_a"], columns["system_b"])
-        table, chosen = add_winner(table, pair, options.winner)
+        table, pair, chosen = add_winner(table, pair, options.winner)
+        options = replace(options, caption_a=pair[0], caption_b=pair[1])
         table, left_out = read_winners(
             table, options.winner, systems, options.winners, name_sides(pair)
         )
-        left_out = [*chosen, *left_out]
+        left_out = [*chosen, *left_out, *describe_strengths(table, columns["strength"])]
         card = replace(card, remarks=(*remarks, *left_out))
         dimensions = _dimensions(table, dimension_column)
         pairs = _read_pairs(table, columns, dimensions, card, options)

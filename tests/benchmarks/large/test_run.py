@@ -36,7 +36,7 @@ from tests.benchmarks.large.large_sets import (
     scores_in,
     write,
 )
-from tests.conftest import says
+from tests.conftest import run_captau, says
 
 FILES = ("percentiles.csv", "histograms.csv")
 
@@ -919,3 +919,44 @@ def test_infinite_scores_have_percentiles_and_no_histogram(rows, tmp_path, monke
     assert list(json.loads(Path("out/corpus.json").read_text()).values()) == [None]
     assert pd.read_csv("out/percentiles.csv")["value"].iloc[[0, -1]].tolist() == [1.0, np.inf]
     assert pd.read_csv("out/histograms.csv").empty
+
+
+def test_what_looks_like_a_fault_of_the_captions_is_counted(tmp_path, capsys) -> None:
+    """Faults with which a submission is not valid are counted in all rows, and others in the first rows."""
+    rows = [
+        {"image_id": f"{n}.jpg", "caption": f"a dog of number {n}", "references": ["a dog"]}
+        for n in range(12)
+    ]
+    rows[1]["caption"] = "a **dog**"
+    rows[9]["caption"] = ""
+    rows[10]["caption"] = "a cat\0"
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    for number in range(2):
+        part = rows[6 * number : 6 * number + 6]
+        text = "".join(f"{json.dumps(row)}\n" for row in part)
+        (folder / f"{number}.jsonl").write_text(text)
+    words = [
+        "metrics=[bleu_1]",
+        "workers=0",
+        "trust=null",
+        "rows=3",
+        f"output_dir={tmp_path / 'o'}",
+    ]
+    assert run_captau("score", f"candidates={folder}", *words) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "1 of 12 captions is empty, punctuation apart, such as that of image '9.jpg'" in shown
+    assert "(1.jsonl: row 3)" in shown
+    assert "1 of 12 captions holds control characters (NUL and the like), such as" in shown
+    assert "Of the first 3: 1 of 3 captions holds Markdown" in shown
+    assert "All of it is scored as it stands." in shown
+
+
+def test_an_error_of_a_library_is_repeated_in_part(tmp_path, capsys) -> None:
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    (folder / "0.csv").write_bytes(b"image_id,caption,references\n1,a dog,a dog\n" + bytes(500))
+    assert run_captau("score", f"candidates={folder}", "metrics=[bleu_1]", "workers=0") == 2
+    line = capsys.readouterr().err
+    assert "0.csv: corrupt (CSV parse error" in line
+    assert len(line) < 600

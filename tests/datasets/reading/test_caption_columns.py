@@ -208,3 +208,22 @@ def test_rows_and_captions_of_the_candidates_alone(tmp_path: Path) -> None:
     assert read_candidates(path, columns=columns).captions == {"1": "a dog"}
     path = write(tmp_path / "r.json", [{"image_id": 1, "caption": "a cat"}])
     assert read_references(path, columns=columns).texts == {"1": ("a cat",)}
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_judgements_of_pairs_are_named(ending: str, tmp_path: Path) -> None:
+    """Such a table is for captau bench; `score` reads its captions, or says what the columns are."""
+    said = "look like judgements of pairs, which captau bench dataset=file file.path=FILE reads"
+    rows = [
+        {"image_id": i, "caption": CAPTIONS[i], "win": 3, "lose": 1, "reference": texts[0]}
+        for i, texts in REFERENCES.items()
+    ]
+    path = file_of(tmp_path, ending, rows)
+    assert read_candidates(path).notes == (f"In f.{ending}, 'win' and 'lose' {said}.",)
+    assert f"In f.{ending}, 'win' and 'lose' {said}." in read_references(path).notes
+
+    rows = [{"image_id": i, "chosen": c, "rejected": "a cat"} for i, c in CAPTIONS.items()]
+    path = file_of(tmp_path, ending, rows)
+    for read in (read_candidates, read_references):
+        with says(f"'chosen' and 'rejected' {said}"):
+            read(path)

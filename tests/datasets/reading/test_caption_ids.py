@@ -26,6 +26,8 @@ RULES = {
     "blanks": (lambda i: f" {i} ", "their ids without the blanks and quotes around them"),
     "zeros": (lambda i: f"{i:012}", "their ids as numbers"),
     "a decimal point": (lambda i: f"{i}.0", "their ids as numbers"),
+    "digits in groups": (lambda i: f"{i:,}", "their ids as numbers"),
+    "a spreadsheet's form": (lambda i: f"{i:.5E}", "their ids as numbers"),
     "COCO's names": (file_name, "the numbers in COCO's file names"),
     "COCO's names without endings": (
         lambda i: file_name(i)[:-4],
@@ -62,6 +64,19 @@ def test_ids_match_by_a_rule(rule: str, tmp_path: Path) -> None:
     (note,) = notes
     assert note.startswith(f"The images of c.json and of the references match by {words}")
     assert f"such as '{change(391895)}' and '391895'." in note
+
+
+def test_accents_match_in_both_forms_of_unicode(tmp_path: Path) -> None:
+    """Names of files on a Mac have their accents as characters of their own."""
+    references = {f"caf\u00e9 {i}": list(texts) for i, texts in REFERENCES.items()}
+    captions, notes = match(tmp_path, with_ids(lambda i: f"cafe\u0301 {i}"), references)
+    assert captions == {f"caf\u00e9 {i}": caption for i, caption in CAPTIONS.items()}
+    assert "match by their ids with accents as parts of letters (Unicode's form NFC)" in notes[0]
+
+
+def test_a_number_that_lost_digits_is_no_other(tmp_path: Path) -> None:
+    with says("none of the 1 images matches by any rule"):
+        match(tmp_path, {"3.9E+05": "a dog"}, {"391895": ["a dog"], "391896": ["a cat"]})
 
 
 def test_the_references_may_be_those_with_paths(tmp_path: Path) -> None:

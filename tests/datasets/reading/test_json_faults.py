@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from captau.datasets.reading.caption_files import read_candidates
+from captau.datasets.reading.caption_files import read_candidates, read_references
 from captau.datasets.reading.json_files import read_json
+from captau.datasets.reading.table import Columns
 from tests.conftest import says
 from tests.field_files import write
 
@@ -93,3 +94,29 @@ def test_files_that_are_packed_twice_are_named(tmp_path: Path) -> None:
     path = write(tmp_path / "c.json.gz", packed)
     with says(f"{path}: it is packed twice, in it is a gzip file; unpack it once"):
         read_candidates(path)
+
+
+@pytest.mark.parametrize("tail", ["\0\0\0", "\x1a"])
+def test_control_characters_behind_the_end_are_named(tail: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "c.json", f"[{ROW}]{tail}")
+    with says(f"{path}:1: not valid JSON: there is a control character, "):
+        read_candidates(path)
+
+
+def test_marks_of_files_one_behind_the_other_are_no_text(tmp_path: Path) -> None:
+    rows = [ROW, ROW.replace("7", "8")]
+    for content in (f"\ufeff\ufeff[{','.join(rows)}]", "".join(f"\ufeff{r}\n" for r in rows)):
+        for name in ("c.json", "c.jsonl"):
+            assert len(read_candidates(write(tmp_path / name, content)).captions) == 2
+
+
+def test_lists_of_both_sides_without_images_are_named(tmp_path: Path) -> None:
+    sides = {"predictions": ["a dog", "a cat"], "references": [["a dog"], ["two cats"]]}
+    for read in (read_candidates, read_references):
+        with says("'predictions' and 'references' are no image ids; write a list of objects with"):
+            read(write(tmp_path / "c.json", sides))
+    gts_res = {"gts": {"7": ["a cow", "cows"]}, "res": {"7": ["a dog"]}}
+    path = write(tmp_path / "c.json", gts_res)
+    columns = Columns(rows="gts", candidate_rows="res")
+    assert read_candidates(path, columns=columns).captions == {"7": "a dog"}
+    assert read_references(path, columns=columns).texts == {"7": ("a cow", "cows")}

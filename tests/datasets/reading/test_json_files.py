@@ -440,7 +440,7 @@ def test_a_million_blank_lines_are_passed_over() -> None:
     [
         ([b"{}", b"\xff"], "f:2: not UTF-8 text; save the file as UTF-8"),
         ([b"{}\n", b" \n", b"[]"], "f:3: an object is expected, not list"),
-        ([b"{}", b"\xef\xbb\xbf{}"], "f:2: not valid JSON ("),
+        ([b"{}", b"{\xef\xbb\xbf}"], "f:2: not valid JSON ("),
         (
             [b"{}", b'{"a":}'],
             "f:2: not valid JSON (Expecting value); the file may be truncated, get a",

@@ -132,3 +132,15 @@ def test_a_column_without_a_name_may_stand_twice(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "a,a\n1,2\n")
     with says("the column 'a' appears twice"):
         read_table(path)
+
+
+def test_names_that_stand_twice_and_commas_without_quotes_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.csv", FRAME[:3].to_csv(index=False) + FRAME[3:].to_csv(index=False))
+    with says(f"{path}:5: the names of the columns once more; take the line out"):
+        read_candidates(path)
+    path = write(tmp_path / "c.csv", "image_id,caption\n1,a dog, running\n")
+    with says(f"{path}:2: 3 cells, where", "or a text with a delimiter in it has no quotes"):
+        read_candidates(path)
+    path = write(tmp_path / "c.csv", 'image_id,caption\n1,"a \\"dog\\", running"\n')
+    with says(f"{path}:2: not valid CSV", "quotes within a cell are doubled"):
+        read_candidates(path)

@@ -708,3 +708,81 @@ def test_a_rating_that_only_python_reads_is_no_number(cell: str, tmp_path: Path)
     (tmp_path / "t.csv").write_text(f"image,caption,value\na,b,1\na,c,{cell}\n")
     with says(f"t.csv:3: value is '{cell}', not a number"):
         load("file", path=str(tmp_path / "t.csv"))
+
+
+PAIR_FRAME = pd.DataFrame(
+    {
+        "image": ["x", "y", "z"],
+        "caption_a": ["a dog runs", "a cat sits", "a cow"],
+        "caption_b": ["two dogs", "two cats", "two cows"],
+    }
+)
+
+
+def remarks_on(
+    tmp_path: Path, frame: pd.DataFrame, **options: Any
+) -> tuple[list[float], list[str]]:
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    judged = load("file", path=tmp_path / "p.csv", **options)
+    return judged.preferences["strength"].tolist(), list(judged.card.remarks)
+
+
+def test_a_winner_that_is_a_place_and_the_other_system_is_named(tmp_path: Path) -> None:
+    frame = PAIR_FRAME.assign(
+        winner=["A", "B", "A"], system_a=["B", "B", "A"], system_b=["A", "A", "B"]
+    )
+    strengths, remarks = remarks_on(tmp_path, frame)
+    assert strengths == [-1, 1, 1]
+    assert remarks == [
+        "In 2 rows the winner, such as 'A', is a place and the name of the system in the other place; it is taken for the "
+        "system ('file.winners={A: a, B: b}' takes it for the place)."
+    ]
+    strengths, remarks = remarks_on(tmp_path, frame, winners={"A": "a", "B": "b"})
+    assert (strengths, remarks) == ([1, -1, 1], [])
+
+    same = frame.assign(system_a="A", system_b="B")
+    assert remarks_on(tmp_path, same) == ([1, -1, 1], [])
+    small = frame.assign(winner=["a", "b", "a"], system_a="b", system_b="a")
+    strengths, (remark,) = remarks_on(tmp_path, small)
+    assert strengths == [1, -1, 1]
+    assert "it is taken for the place (rename the systems)." in remark
+
+
+@pytest.mark.parametrize(
+    ("strengths", "remark"),
+    [
+        ([1, 2, 3], "No 'strength' is negative, so that the second caption is better in no pair"),
+        ([0, 1, 1], "negative ones the second. 0 is a tie."),
+        ([-1, -2, 0], "No 'strength' is positive, so that the first caption is better in no pair"),
+        ([1, -2, 0], ""),
+    ],
+)
+def test_strengths_of_one_sign_are_named(
+    strengths: list[float], remark: str, tmp_path: Path
+) -> None:
+    frame = pd.concat([PAIR_FRAME, PAIR_FRAME.assign(image=["u", "v", "w"])])
+    read, remarks = remarks_on(tmp_path, frame.assign(strength=[*strengths, *strengths]))
+    assert read == [*strengths, *strengths]
+    assert len(remarks) == bool(remark)
+    assert remark in "".join(remarks)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("chosen", "rejected"),
+        ("win", "lose"),
+        ("winner", "loser"),
+        ("better", "worse"),
+        ("positive", "negative"),
+    ],
+)
+def test_the_better_caption_may_be_told_by_its_column(
+    names: tuple[str, str], tmp_path: Path
+) -> None:
+    frame = PAIR_FRAME.iloc[:2].set_axis(["image", *names], axis=1)
+    strengths, remarks = remarks_on(tmp_path, frame)
+    assert strengths == [1, 1]
+    assert remarks == [f"The caption in '{names[0]}' is taken for the better one of each pair."]
+    numbers = PAIR_FRAME.assign(win=[3, 1, 0], lose=[1, 2, 0], winner="a")
+    assert remarks_on(tmp_path, numbers) == ([1, 1, 1], [])
