@@ -11,7 +11,10 @@ import pytest
 SCRIPTS = Path(__file__).parents[1] / "scripts" / "checks"
 
 
-@pytest.mark.parametrize(("script", "n_groups"), [("fuzz_inputs.py", 13), ("fuzz_sites.py", 4)])
+@pytest.mark.parametrize(
+    ("script", "n_groups"),
+    [pytest.param("fuzz_inputs.py", 13, marks=pytest.mark.slow), ("fuzz_sites.py", 4)],
+)
 def test_broken_inputs_give_no_traceback_and_none_that_is_never_valid_is_accepted(
     script, n_groups, capsys
 ):

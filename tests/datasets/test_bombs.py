@@ -35,7 +35,15 @@ LISTS = "[" + "[]," * (MAX_CONTAINERS + 1_000_000) + "[]]"
 ROW = '{"image_id": "a", "caption": %s}'
 
 
-@pytest.mark.parametrize("content", [LISTS, f"[{ROW % LISTS}]", f'{{"a": {LISTS}}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        LISTS,
+        pytest.param(f"[{ROW % LISTS}]", marks=pytest.mark.slow),
+        pytest.param(f'{{"a": {LISTS}}}', marks=pytest.mark.slow),
+    ],
+    ids=["lists", "row", "object"],
+)
 def test_json_of_millions_of_lists_is_not_parsed(content: str, tmp_path: Path) -> None:
     path = tmp_path / "bomb.json"
     path.write_text(content)
@@ -65,6 +73,7 @@ def test_blank_lines_without_an_end_are_not_all_read(tmp_path: Path) -> None:
         list(JsonSource(path).read())
 
 
+@pytest.mark.slow
 def test_aliases_and_lists_of_yaml_are_counted_before_they_are_followed() -> None:
     laughs = "a0: &a0 [x, x]\n" + "".join(
         f"a{k + 1}: &a{k + 1} [*a{k}, *a{k}]\n" for k in range(40)
@@ -131,7 +140,14 @@ def test_members_that_were_read_are_forgotten() -> None:
     assert counts == [0] * 100
 
 
-@pytest.mark.parametrize("column", ["image_id", "caption", "references"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pytest.param("image_id", marks=pytest.mark.slow),
+        pytest.param("caption", marks=pytest.mark.slow),
+        "references",
+    ],
+)
 def test_a_long_text_in_each_row_of_a_parquet_shard_is_not_repeated_in_memory(
     column: str, tmp_path: Path
 ) -> None:

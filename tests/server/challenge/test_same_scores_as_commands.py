@@ -102,6 +102,7 @@ def check_replicates(folder, key, submission):
         assert values.min() <= row["value"] <= values.max()
 
 
+@pytest.mark.slow
 def test_both_kinds_of_challenge_score_as_the_commands_do(folder, start_serve, capsys, monkeypatch):
     server = start_serve("database=site.sqlite3")
     database = Database(folder / "site.sqlite3", SCHEMA, guest=True)

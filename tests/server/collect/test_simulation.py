@@ -31,6 +31,7 @@ from tests.conftest import says
 from tests.server.collect.conftest import write_study
 
 
+@pytest.mark.slow
 def test_honest_players_win_the_most_points(captau, tmp_path):
     """Honest players earn more than all others, who on the whole earn nothing."""
     status, output, fault = captau(
