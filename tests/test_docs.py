@@ -52,12 +52,6 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 SMALLER = {
     "captau sensitivity": ["draws=2"],
     "captau complement": ["draws=2"],
-    "captau train rater=combination": ["rater.metrics=[bleu_1,rouge_1,rouge_l]", "rater.roots=[]"],
-    "captau train rater=captau rater.learns_from=ratings dataset=flickr8k_expert design=folds": [
-        "folds=2"
-    ],
-    # The small rater compares with references, which one that looks at images would not need.
-    "captau score candidates=mine.json metrics=rater": ["references=refs.jsonl"],
     "captau train rater=icr": ["rater.epochs=2"],
     "captau score candidates=shards": ["workers=0"],
     "captau score candidates=captions.jsonl engine=local": ["workers=0"],
@@ -68,7 +62,6 @@ CHEAP = ["metrics=[cider,rouge_l]", "workers=0"]
 NETWORK = "downloads"
 MODELS = "wants weights, features or images that cannot be made small"
 BY_HAND = "takes in what a person downloaded"
-SHARED = "needs datasets that share no reference, and the small ones do"
 SPICE = "parses captions by SPICE's jars (387 MB); tests/parity/test_spice.py runs it"
 #: Commands that are composed alone, by their beginning, and why.
 ELSEWHERE = {
@@ -87,8 +80,10 @@ ELSEWHERE = {
     "captau bench dataset=capeval1k metrics=umic,umic_c": MODELS,
     "captau bench dataset=classic": "wants Composite; commands/test_several_datasets.py has several sets",
     "captau train rater=icr dataset=cocog": MODELS,
-    "captau train rater=captau dataset=flickr8k_expert,capeval1k,thumb,pascal50s,nebula": SHARED,
-    "captau train rater=captau dataset=flickr8k_expert,capeval1k,thumb design=leave_one_out": SHARED,
+    "captau train rater=icr dataset=flickr8k_expert": MODELS,
+    "captau bench dataset=flickr8k_expert protocol.split=test metrics=text,rater": MODELS,
+    "captau thresholds dataset=flickr8k_expert protocol.split=test metrics=rater": MODELS,
+    "captau score candidates=mine.json metrics=rater": MODELS,
     "captau data verify dataset=thumb data.images": "looks for COCO's photographs",
     "captau thresholds dataset=caption_quality": MODELS,
     "captau train rater=qe dataset=caption_quality": MODELS,
@@ -506,7 +501,7 @@ class Scratch:
                 self.run(["score", "references=df_references.json", f"save_df={name}"])
         for name in re.findall(r"\brater\(path=([^,)]+)", word):
             if not (self.folder / name).exists():
-                self.run(["train", "rater=combination", f"output_dir={name}"])
+                self.run(["train", "rater=icr", "rater.epochs=2", f"output_dir={name}"])
 
     def shards(self) -> None:
         """A folder of shards of the demo's captions."""

@@ -474,6 +474,7 @@ def resolve_names(command: Command, key: str, value: str) -> dict[str, list[str]
     Raises:
         InputError: on an unknown name.
     """
+    from ...metrics.learned.common.recipe import unknown_rater
     from ..scoring.catalog import SET_NAMES, choices_of, expand_sets
 
     options = command.options
@@ -488,8 +489,9 @@ def resolve_names(command: Command, key: str, value: str) -> dict[str, list[str]
     if not names:
         raise InputError(f"{key}= is empty; known: {', '.join(choices)}")
     for name in names:
-        if name not in (*known_names, *models, *sets):
-            raise unknown(key, name, choices)
+        if name in (*known_names, *models, *sets):
+            continue
+        raise unknown_rater(name, choices) if key == "rater" else unknown(key, name, choices)
     if not set(names).isdisjoint(sets):
         names, optional = expand_sets(names)
         return {key: names, "optional_datasets": optional}

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...metrics.learned.rater import GOOD_SHARE, RaterMetric
 from ..evaluation.prepared_datasets import PreparedDataset, prepare_datasets
 from ..evaluation.threshold_curves import (
-    calibrated_filter,
     curve_names,
     describe_good,
     mark_good_captions,
@@ -25,7 +23,7 @@ from ..reporting.run_results import Results
 from ..runs.frames import make_frame, mean_of, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
-from ..runs.tables import ResultTable, Row, format_number, number_cell
+from ..runs.tables import ResultTable, Row, number_cell
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 
@@ -52,9 +50,6 @@ RECALL_COLUMNS = (
     "n_good",
     "n_items",
     "note",
-    "calibrated_threshold",
-    "calibrated_precision",
-    "calibrated_recall",
 )
 
 
@@ -118,7 +113,6 @@ def _curves(
         dataset=prepared.name,
         faults=card.faults,
     )
-    calibrations = {m.spec: m.calibration for m in options.metrics if isinstance(m, RaterMetric)}
 
     curves: list[dict[str, Any]] = []
     recalls: list[dict[str, Any]] = []
@@ -128,26 +122,8 @@ def _curves(
         rows, recall = metric_curve(column, is_good, options.precision)
         curves += [{**names, **row} for row in rows]
 
-        # Only learned raters are calibrated; `gap` says why one has no threshold.
-        calibration = calibrations.get(metric)
-        curve = None
-        gap = ""
-        if metric in calibrations and options.good != GOOD_SHARE:
-            gap = f"its calibration is left out, since it is made for good={GOOD_SHARE:g}"
-        elif calibration is not None:
-            curve = calibration.curve_of(prepared.name)
-        elif metric in calibrations:
-            gap = "it has no calibration, which would name a threshold"
-
-        threshold = float("nan")
-        if curve is not None:
-            threshold = curve.threshold(options.precision)
-            if np.isnan(threshold):
-                gap = f"by its calibration no score reaches the precision {options.precision:g}"
-
-        note = join_notes(recall["note"], prepared.caveats.get(metric, ""), gap)
-        expected = calibrated_filter(column, is_good, threshold)
-        recalls.append({**names, **recall, "note": note, **expected})
+        note = join_notes(recall["note"], prepared.caveats.get(metric, ""))
+        recalls.append({**names, **recall, "note": note})
 
     return curves, recalls
 
@@ -183,7 +159,6 @@ def _tables(
         notes = [
             f"AUC and recall ×100. {definition} Captions with a score of at least the threshold are kept."
         ]
-        notes += _calibration_notes(part, labels, options.precision)
         notes += [f"{labels[r['metric']]}: {r['note']}." for r in records_of(part) if r["note"]]
         if note := copies_note(selection):
             notes.append(note)
@@ -192,20 +167,6 @@ def _tables(
         tables.append(ResultTable(title, "metric", columns, rows, notes=notes))
 
     return tables
-
-
-def _calibration_notes(
-    recalls: pd.DataFrame, labels: Mapping[str, str], precision: float
-) -> list[str]:
-    """Say from which score on raters' own calibrations expect the precision, and what it gives here."""
-    return [
-        f"{labels[row['metric']]}: by its calibration, made where it was trained, a caption is good with "
-        f"probability {precision:g} or more from a score of {row['calibrated_threshold']:.4f} on; here "
-        f"{format_number(row['calibrated_precision'], 100, 1)} % of the captions from there on are good, "
-        f"which are {format_number(row['calibrated_recall'], 100, 1)} % of the good ones."
-        for row in recalls.to_dict("records")
-        if not np.isnan(row["calibrated_threshold"])
-    ]
 
 
 thresholds = make_function(

@@ -255,8 +255,7 @@ def _train(
                 column[rows] = Scorer(name, items, selection.protocol).score(rater, store)
                 tested[name] = column[rows]
 
-            reliability = rater_training.measure_reliability(model, job, tested, corpora)
-            cards[job.name] = replace(card, about={**card.about, "reliability": reliability})
+            cards[job.name] = card
             estimates += rater_training.estimate_ratings(plan.recipe, job, model, tested, corpora)
             history = pd.read_csv(rater_folder / rater_training.HISTORY_FILE)
             histories.append(history.assign(rater=job.name))

@@ -293,25 +293,3 @@ def metric_curve(
         **counts,
         "note": "no threshold reaches the wanted precision" if np.isnan(recall) else "",
     }
-
-
-def calibrated_filter(scores: Floats, is_good: pd.Series, threshold: float) -> Row:
-    """Return what a threshold that a rater's calibration names gives on these captions.
-
-    Args:
-        scores: shape (n_items,).
-        is_good: as `mark_good_captions` returns it, in the same order.
-        threshold: captions of this score or more are served; NaN where there is none.
-
-    Returns:
-        The last three columns of `recall.csv`; precision is NaN where no caption is served.
-    """
-    goods = is_good.to_numpy(dtype=np.float64)
-    is_served = scores >= threshold
-    has_threshold = not np.isnan(threshold)
-
-    return {
-        "calibrated_threshold": threshold,
-        "calibrated_precision": goods[is_served].mean() if is_served.any() else np.nan,
-        "calibrated_recall": goods[is_served].sum() / goods.sum() if has_threshold else np.nan,
-    }

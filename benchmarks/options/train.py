@@ -90,9 +90,7 @@ class TrainOptions(shared.ScoringOptions):
 
     examples: ClassVar[str] = """
 captau train rater=icr                                 on the embedded demo
-captau train rater=captau dataset=flickr8k_expert,capeval1k,thumb,pascal50s design=all
-captau train rater=captau dataset=flickr8k_expert,capeval1k,thumb design=leave_one_out metrics=text
-captau train rater=captau rater.learns_from=ratings dataset=flickr8k_expert design=folds
+captau train rater=icr seeds=0,1,2 metrics=text        three trainings, beside metrics that need none
 captau train rater=icr dataset=cocog rater.images=vilbert_images.npz rater.texts=vilbert_texts.npz
 captau train rater=icr shuffled=true                   the control that a rater must beat
 """
@@ -101,10 +99,9 @@ rater.OPTION= sets an option of the rater; --cfg job shows them. protocol.* deci
 that was stopped in output_dir goes on.
 """
     writes: ClassVar[str] = """
-Writes a folder for each rater (rater.json and README.md, its card; its weights; training.csv; calibration.json where its
-recipe calibrates), and training.csv, correlations.csv, scores.parquet, table.md, table.tex, run.json; of raters that
-predict ratings rating_errors.csv (ρ and mean squared error on validation and test); with metrics=… significance.csv,
-the differences of every two.
+Writes a folder for each rater (rater.json and README.md, its card; its weights; training.csv), and training.csv,
+correlations.csv, scores.parquet, table.md, table.tex, run.json; of raters that predict ratings rating_errors.csv (ρ and
+mean squared error on validation and test); with metrics=… significance.csv, the differences of every two.
 """
     objective: ClassVar[str] = "the mean of the headline coefficients of the trained raters"
 
@@ -173,10 +170,6 @@ the differences of every two.
     statistics: StatisticsOptions = shared.statistics_part(
         "interval", "replicates", "level", "seed", "correction"
     )
-
-    def needed_metrics(self) -> list[Metric]:
-        """Return the metrics beside the rater, and those that the rater combines."""
-        return [*self.metrics, *getattr(self.recipe, "make_metrics", list)()]
 
     def __post_init__(self) -> None:
         super().__post_init__()

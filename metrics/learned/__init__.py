@@ -1,6 +1,6 @@
 """Learned raters: metrics that were trained, on captioned images or on people's ratings.
 
-- `icr.py`, `qe.py`, `combination.py`, `captau_rater/`, `umic/`: the raters, a `Recipe` each;
+- `icr.py`, `qe.py`, `umic/`: the raters, a `Recipe` each;
 - `rater.py`: the metric `rater`, which scores with what `captau train` wrote;
 - `common/`: the interface `recipe.py`, the examples, the training loop, weight files, captioned images, feature sources.
 

@@ -309,7 +309,9 @@ def time_imports(words: Sequence[str], repeats: int) -> list[dict[str, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Time whole commands of captau and of pycocoevalcap.")
+    parser = argparse.ArgumentParser(
+        description="Time whole commands of captau and of pycocoevalcap."
+    )
     parser.add_argument("--data-root", type=Path, default=os.environ.get("CAPTAU_DATA"))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--images", type=int, default=5000)

@@ -27,7 +27,7 @@ from ....metrics.learned.common.agreement import Coefficient
 from ....metrics.learned.common.examples import Examples
 from ....metrics.learned.common.recipe import RaterModel, Recipe
 from ....metrics.learned.common.training import HISTORY_COLUMNS, TrainingSession
-from ....metrics.learned.rater import CARD_FILE, PAGE_FILE, Calibration, RaterCard
+from ....metrics.learned.rater import CARD_FILE, PAGE_FILE, RaterCard
 from ....metrics.rows import Rows
 from ...runs.frames import groups_of, make_frame
 from ...runs.results import describe_environment, to_csv
@@ -229,41 +229,7 @@ def _describe_figures(about: Mapping[str, Any]) -> list[str]:
         cells = [row["dataset"], row["dimension"], f"{symbol} {value}", f"{row['n_items']:,}"]
         lines.append(f"| {' | '.join(cells)} |")
 
-    for name, rows in about.get("reliability", {}).items():
-        lines += ["", f"Reliability on {name}: what the calibration expects, and what people said,"]
-        lines += ["by fifths of its captions; ratings as a share of their scale.", ""]
-        lines.append("| score | expected rating | rating | expected to be good | good | captions |")
-        lines.append("|--:|--:|--:|--:|--:|--:|")
-        keys = ("score", "expected_rating", "rating", "expected_good", "good")
-        for row in rows:
-            cells = [format_number(row[key], 1, 2) for key in keys]
-            lines.append(f"| {' | '.join([*cells, str(row['n_items'])])} |")
-
     return lines
-
-
-def measure_reliability(
-    model: RaterModel,
-    job: TrainingJob,
-    test_predictions: Mapping[str, Floats],
-    corpora: Mapping[str, TrainingCorpus],
-) -> dict[str, list[dict[str, float]]]:
-    """Compare a calibrated rater's expectations with the ratings of its test rows, by dataset.
-
-    Args:
-        test_predictions: by dataset, for the rows of `job.test`.
-    """
-    calibration: Calibration | None = getattr(model, "calibration", None)
-    if calibration is None:
-        return {}
-
-    tables: dict[str, list[dict[str, float]]] = {}
-    for name, rows in job.test.items():
-        examples = corpora[name].examples.take(rows)
-        if table := calibration.measure_reliability(examples, test_predictions[name]):
-            tables[name] = table
-
-    return tables
 
 
 #: The file in a rater's folder with a row an epoch.

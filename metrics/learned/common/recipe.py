@@ -11,7 +11,7 @@ import dataclasses
 import math
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
@@ -110,6 +110,9 @@ class Recipe(ABC):
         """
 
 
+#: Raters of former versions, whose names stand on cards, in baselines and in files of options.
+REMOVED = ("captau", "combination")
+
 _RECIPES: dict[str, type[Recipe]] = {}
 RecipeClass = TypeVar("RecipeClass", bound=type[Recipe])
 
@@ -133,6 +136,16 @@ def recipe_names() -> list[str]:
     return sorted(_RECIPES)
 
 
+def unknown_rater(name: str, known_names: Sequence[str]) -> InputError:
+    """Return the error for a rater that captau does not have, or has no longer."""
+    if name in REMOVED:
+        return InputError(
+            f"the rater '{name}' was removed in captau 0.2.0, since it did not lead over metrics without training "
+            f"(docs/own_rater.md); raters: {', '.join(known_names)}"
+        )
+    return unknown("rater", name, known_names)
+
+
 def make_recipe(name: str, options: Mapping[str, Any]) -> Recipe:
     """Make a recipe; options that are left out have their defaults.
 
@@ -140,7 +153,7 @@ def make_recipe(name: str, options: Mapping[str, Any]) -> Recipe:
         InputError: on an unknown name or option, or a value of another type.
     """
     if name not in recipe_names():
-        raise unknown("rater", name, recipe_names())
+        raise unknown_rater(name, recipe_names())
 
     cls = _RECIPES[name]
     hints = typing.get_type_hints(cls)

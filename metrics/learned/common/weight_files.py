@@ -1,17 +1,15 @@
-"""Weight files: safetensors with a card of texts, read into modules and arrays that they must fit."""
+"""Weight files: safetensors with a card of texts, read into modules that they must fit."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
 from ...neural.models import check_file
-
-Arrays = TypeVar("Arrays")
 
 
 def save_tensors(path: Path, tensors: dict[str, Any], card: dict[str, str]) -> None:
@@ -69,25 +67,3 @@ def parse_card(metadata: Mapping[str, str] | None) -> dict[str, str]:
     except ValueError:
         return {}
     return card if isinstance(card, dict) else {}
-
-
-def make_arrays(cls: type[Arrays], path: Path, tensors: Mapping[str, Any]) -> Arrays:
-    """Make an object of arrays from the tensors of a file.
-
-    Raises:
-        InputError: if it has other arrays.
-    """
-    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-    try:
-        return cls(**arrays)
-    except TypeError as error:
-        raise InputError(f"{path}: the weights of another architecture ({error})") from error
-
-
-def arrays_to_tensors(arrays: object | None) -> dict[str, Any]:
-    """Return an object's arrays as tensors, by name; none for None."""
-    import torch
-
-    if arrays is None:
-        return {}
-    return {name: torch.from_numpy(array) for name, array in vars(arrays).items()}

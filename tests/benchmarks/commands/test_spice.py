@@ -163,11 +163,7 @@ def test_a_no_on_a_terminal_is_asked_for_once_and_downloads_nothing(captau, aske
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ("reproduce", "paper=clipscore_2021"),
-        ("train", "rater=combination", "rater.metrics=[spice]", "rater.roots=[]"),
-    ],
+    "words", [("reproduce", "paper=clipscore_2021"), ("train", "rater=icr", "metrics=spice")]
 )
 def test_reproduce_and_train_ask_as_bench_does(words, captau, asked):
     asked[0]("n\n")

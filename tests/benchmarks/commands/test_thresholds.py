@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from captau.metrics.learned.rater import ALL, Calibration, Curve
 from tests.benchmarks.evaluation.test_threshold_curves import ext_ratings
 from tests.conftest import run_captau
 
@@ -100,35 +98,3 @@ def test_captions_are_kept_by_score(tmp_path, capsys):
     assert "go together" in capsys.readouterr().err
     assert run_captau(*words, "keep.metric=cider", "keep.above=1", f"output_dir={out}") == 2
     assert "unknown metric to keep by 'cider'" in capsys.readouterr().err
-
-
-@pytest.mark.training
-def test_a_raters_calibration_is_held_against_the_captions_at_hand(tmp_path, capsys):
-    options = ("rater=combination", "rater.metrics=[bleu_1,rouge_l]", "rater.roots=[]")
-    folder = tmp_path / "rater"
-    assert run_captau("train", *options, f"output_dir={folder}") == 0
-    scores = np.linspace(0, 1, 5)
-    Calibration({ALL: Curve(tuple(scores), tuple(scores), tuple(scores))}).write(folder / "seed-0")
-    out = tmp_path / "run"
-    words = (f'metrics=[bleu_1,"rater(path={folder})"]', "protocol.split=test", "precision=0.5")
-    assert run_captau("thresholds", *words, f"output_dir={out}") == 0
-    assert "by its calibration" in capsys.readouterr().out
-    table = pd.read_csv(out / "recall.csv").set_index("metric")
-    assert (
-        table.loc["bleu_1", "calibrated_threshold"] != table.loc["bleu_1", "calibrated_threshold"]
-    )
-    (rater,) = (name for name in table.index if name.startswith("rater"))
-    assert table.loc[rater, "calibrated_threshold"] == 0.5
-    # Another notion of good than the calibration's has no threshold of it.
-    other = tmp_path / "other"
-    assert run_captau("thresholds", *words, "good=0.75", f"output_dir={other}") == 0
-    recalls = pd.read_csv(other / "recall.csv").set_index("metric")
-    assert recalls["calibrated_threshold"].isna().all()
-    assert recalls.at[rater, "note"].endswith(
-        "its calibration is left out, since it is made for good=0.5"
-    )
-    (folder / "seed-0" / "calibration.json").unlink()
-    bare = tmp_path / "bare"
-    assert run_captau("thresholds", *words, f"output_dir={bare}") == 0
-    note = pd.read_csv(bare / "recall.csv").set_index("metric").at[rater, "note"]
-    assert note.endswith("it has no calibration, which would name a threshold")

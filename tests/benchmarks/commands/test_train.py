@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -32,8 +33,12 @@ from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
-from captau.metrics.learned.common.recipe import make_recipe
+from captau.metrics.base import Floats
+from captau.metrics.learned.common.examples import Examples
+from captau.metrics.learned.common.recipe import RaterModel, Recipe, make_recipe
+from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.rater import RaterCard, RaterMetric
+from captau.metrics.rows import Rows
 from tests.conftest import run_captau, says
 from tests.metrics.learned.word_counter import word_counter
 
@@ -381,31 +386,41 @@ def test_a_run_and_its_rater_as_a_metric(tmp_path, capsys):
     assert "52 of the 60 images" in marked.files()["table.md"].decode()
 
 
-@trains
-def test_predictions_obey_the_protocols_references(tmp_path):
-    """As `bench` scores the rater: against one reference at a time, here."""
-    out = tmp_path / "run"
-    words = (
-        "rater=combination",
-        "protocol.references=mean_over_single",
-        "statistics.interval=none",
-    )
-    assert run(*words, f"output_dir={out}") == 0
-    found = pd.read_csv(out / "correlations.csv").set_index(["dimension", "coefficient"])["value"]
-    again = captau.bench(
-        "demo",
-        f"rater(path='{out}')",
-        protocol={"split": "test", "references": "mean_over_single"},
-        ceilings=False,
-        statistics={"interval": "none"},
-    ).correlations
-    of_rater = again[again["metric"].str.startswith("rater(")]
-    again = of_rater.set_index(["dimension", "coefficient"])["value"]
-    assert found.to_dict() == again.to_dict()
-    plain = tmp_path / "plain"
-    assert run(*words[:1], words[2], f"output_dir={plain}") == 0
-    other = pd.read_csv(plain / "correlations.csv").set_index(["dimension", "coefficient"])["value"]
-    assert not other.equals(found)
+class ReferenceCounter(RaterModel):
+    """Predicts the number of references."""
+
+    def predict(self, rows: Rows) -> Floats:
+        return np.array([float(len(references)) for references in rows.references])
+
+    def save(self, folder: Path) -> None:
+        (folder / "model.json").write_text("{}")
+
+
+@dataclass(frozen=True)
+class CountReferences(Recipe):
+    """A rater that reads references, as none of captau's own does."""
+
+    name: ClassVar[str] = "count_references"
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
+
+    def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
+        row = {"stage": "none", "epoch": 1, "steps": 1, "learning_rate": 0.5}
+        session.history.append({**row, "loss": 0.25, "validation": 0.125, "best": True})
+        return ReferenceCounter()
+
+    def load(self, folder: Path) -> RaterModel:
+        return ReferenceCounter()
+
+
+@pytest.mark.parametrize(("references", "n_seen"), [("all", 5), ("mean_over_single", 1)])
+def test_predictions_obey_the_protocols_references(references, n_seen, tmp_path):
+    """As `bench` scores a metric: against one reference at a time, if the protocol says so."""
+    protocol = Protocol.resolve("demo", usual_protocol("demo"), {"references": references})
+    statistics = StatisticsOptions(interval="none")
+    datasets = {"demo": protocol}
+    options = TrainOptions(recipe=CountReferences(), datasets=datasets, statistics=statistics)
+    scores = train(options, tmp_path).frames["scores.parquet"]
+    assert set(scores["score"]) == {float(n_seen)}
 
 
 @trains
@@ -490,11 +505,25 @@ def write_rated_captions(path: Path) -> Path:
     return path
 
 
+def write_vectors(folder: Path, *tables: pd.DataFrame) -> list[str]:
+    """Write a vector of each image and each caption; return the options that name the files."""
+    table = pd.concat(tables)
+    rng = np.random.default_rng(0)
+    options = []
+    for option_name, key in (("images", "image_id"), ("texts", "caption")):
+        names = sorted(set(table[key]))
+        path = folder / f"{option_name}.npz"
+        np.savez(path, embedding=rng.normal(size=(len(names), 4)), **{key: names})
+        options.append(f"rater.{option_name}={path}")
+    return options
+
+
 @trains
 def test_a_file_of_ones_own_has_one_name_everywhere(tmp_path):
     path = write_rated_captions(tmp_path / "ratings.csv")
     folder = tmp_path / "run"
-    words = ("rater=captau", "rater.learns_from=ratings", "statistics.interval=none")
+    rated = pd.read_csv(path).rename(columns={"image": "image_id"})
+    words = (*QUICK, *write_vectors(tmp_path, rated))
     file = ("dataset=file", f"file.path={path}", "file.name=mine")
     assert run(*words, *file, f"output_dir={folder}") == 0
 
@@ -511,7 +540,8 @@ def test_a_file_of_ones_own_has_one_name_everywhere(tmp_path):
 def test_transfer_prints_what_is_learned_from_each_dataset_on_each(tmp_path, capsys):
     path = write_rated_captions(tmp_path / "ratings.csv")
     folder = tmp_path / "run"
-    words = ("rater=captau", "rater.learns_from=ratings", "statistics.interval=none")
+    rated = pd.read_csv(path).rename(columns={"image": "image_id"})
+    words = (*QUICK, *write_vectors(tmp_path, captau.load("demo").items, rated))
     data = ("dataset=demo,file", f"file.path={path}", "file.name=mine", "design=transfer")
     status = run(*words, *data, f"output_dir={folder}")
     out, err = capsys.readouterr()
@@ -524,7 +554,7 @@ def test_transfer_prints_what_is_learned_from_each_dataset_on_each(tmp_path, cap
     for line, learned_from in zip(lines[2:], ["demo", "mine"], strict=True):
         cells = [learned_from]
         for tested in ("demo", "mine"):
-            rows = correlations.loc[[(f"captau on {learned_from}", tested)]]
+            rows = correlations.loc[[(f"icr on {learned_from}", tested)]]
             tau_c = rows.loc[rows["coefficient"] == "tau_c", "value"].iloc[0]
             cells.append(f"{100 * tau_c:.1f}")
         assert line == f"| {' | '.join(cells)} |"
@@ -597,9 +627,8 @@ def test_a_rater_of_everything_has_a_card_with_licences_and_ranges_and_refuses_i
     out = tmp_path / "run"
     assert (
         run(
-            "rater=combination",
-            "rater.metrics=[bleu_1,rouge_l]",
-            "rater.roots=[]",
+            *QUICK,
+            "rater.select=last",
             "design=all",
             f"output_dir={out}",
         )
@@ -626,7 +655,7 @@ def test_a_rater_of_everything_has_a_card_with_licences_and_ranges_and_refuses_i
 @trains
 def test_the_lead_over_other_metrics_is_printed_and_written(tmp_path, capsys):
     out = tmp_path / "run"
-    options = ("rater=combination", "rater.metrics=[bleu_1,rouge_l]", "rater.roots=[]")
+    options = ("rater=icr", "rater.epochs=3", "rater.hidden=[8]")
     assert (
         run(*options, "metrics=[bleu_1,bleu_4]", "statistics.replicates=50", f"output_dir={out}")
         == 0
@@ -641,5 +670,5 @@ def test_the_lead_over_other_metrics_is_printed_and_written(tmp_path, capsys):
         .set_index("metric")["value"]
     )
     for other in ("bleu_1", "bleu_4"):
-        lead = tau.loc[("combination", other), "difference"]
-        assert lead == pytest.approx(values["combination"] - values[other])
+        lead = tau.loc[("icr", other), "difference"]
+        assert lead == pytest.approx(values["icr"] - values[other])

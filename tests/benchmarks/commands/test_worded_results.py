@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from captau.benchmarks.commands import probe, thresholds, train
+from captau.benchmarks.commands import probe, train
 from captau.benchmarks.options.analyses import ProbeOptions
 from captau.benchmarks.options.score import NamedFile
 from captau.benchmarks.scoring.catalog import resolve_metrics
@@ -72,17 +72,6 @@ def test_notes_of_designs(values: dict[str, Any], n_dropped: int, notes: list[st
     options: Any = SimpleNamespace(recipe=recipe, **values)
     jobs: Any = [SimpleNamespace(n_dropped=n_dropped)] * 2
     assert train.design_notes(options, jobs, corpora(a=True)) == notes
-
-
-def test_notes_of_calibrations() -> None:
-    rows = pd.DataFrame(
-        [("a", 0.12345, 0.5, 0.25), ("b", math.nan, 0.5, 0.25)],
-        columns=["metric", "calibrated_threshold", "calibrated_precision", "calibrated_recall"],
-    )
-    assert thresholds._calibration_notes(rows, {"a": "A", "b": "B"}, 0.8) == [
-        "A: by its calibration, made where it was trained, a caption is good with probability 0.8 or more from a score "
-        "of 0.1235 on; here 50.0 % of the captions from there on are good, which are 25.0 % of the good ones."
-    ]
 
 
 def test_a_missing_metric_has_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
@@ -88,7 +89,9 @@ RATINGS = [
 FILE = ["dataset=file", *RATINGS]
 PAIRS = ["dataset=file", "file.path=pairs.csv"]
 FAST = ["metrics=bleu_1,rouge_l", "statistics.replicates=40"]
-RATER = ["rater=combination", "rater.metrics=[bleu_1,rouge_l]", "rater.roots=[]"]
+#: A small rater, whose vectors of images and captions of `ratings.csv` are in a file each.
+RATER = ["rater=icr", "rater.epochs=2", "rater.hidden=[4]", "threads=1", "device=cpu"]
+VECTORS = ["rater.images=images.npz", "rater.texts=texts.npz"]
 #: Words of a command by the name of its golden file.
 CASES = {
     "agree": ["agree", *FILE, "draws=4", "by=system"],
@@ -285,17 +288,17 @@ CASES = {
     ],
     "data_import_all": ["data", "import", "dataset=all", "source=data", "data.root=imported"],
     "train": [
-        *("train", *RATER, "seeds=0,1", "metrics=bleu_1,rouge_2", "rater.strengths=[0.1]"),
-        "statistics.replicates=20",
+        *("train", *RATER, "seeds=0,1", "metrics=bleu_1,rouge_2", "statistics.replicates=20"),
     ],
     "train_folds": [
-        *("train", *RATER, *FILE, "target=recall", "design=folds", "folds=2"),
+        *("train", *RATER, *FILE, *VECTORS, "target=recall", "design=folds", "folds=2"),
         *("shuffled=true", "strict_control=true"),
     ],
     "train_without_target": [
-        *("train", *RATER, "dataset=file,demo", *RATINGS, "target=recall", "design=transfer"),
+        *("train", *RATER, *VECTORS, "dataset=file,demo", *RATINGS, "target=recall"),
+        "design=transfer",
     ],
-    "train_all": ["train", *RATER, *FILE, "target=precision", "design=all"],
+    "train_all": ["train", *RATER, *FILE, *VECTORS, "target=precision", "design=all"],
     "validate": ["validate", "file=A.json", "references=references.json"],
     "validate_faults": ["validate", "file=wrong.json", "references=references.json"],
     "validate_lines": ["validate", "file=lines.jsonl"],
@@ -431,6 +434,12 @@ def write_files(folder: Path) -> None:
             penalties.append(f"{start},precision,{1 + (n + k) % 5}")
             penalties.append(f"{start},fluency,{-(n * k % 3) / 2}")
     (folder / "penalties.csv").write_text("\n".join(penalties) + "\n")
+    image_ids = [f"i{n}" for n in range(len(captions))]
+    texts = sorted({caption for row in captions for caption in row.values()})
+    rng = np.random.default_rng(0)
+    for name, keys in (("images", {"image_id": image_ids}), ("texts", {"caption": texts})):
+        (values,) = keys.values()
+        np.savez(folder / f"{name}.npz", embedding=rng.normal(size=(len(values), 3)), **keys)
     pairs = ["image,caption_a,caption_b,system_a,system_b,rater,references,dimension,winner"]
     for n, row in enumerate(captions):
         cell = json.dumps(references[n]).replace('"', '""')
@@ -579,7 +588,17 @@ def hold_against_golden(name: str, parts: list[str], files: dict[str, str], fold
     assert made == golden.read_bytes().decode()
 
 
-@pytest.mark.parametrize("name", CASES)
+#: Those that train a network.
+TRAININGS = [name for name in CASES if name.startswith("train")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.training) if name in TRAININGS else name
+        for name in CASES
+    ],
+)
 def test_golden(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

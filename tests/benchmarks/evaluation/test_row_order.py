@@ -6,10 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
+from captau.benchmarks.evaluation.training.training_designs import (
+    TrainingCorpus,
+    TrainingPlan,
+    plan_jobs,
+)
+from captau.benchmarks.scoring.catalog import usual_protocol
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.registry import load
-from tests.conftest import lend_tables, run_captau
+from captau.datasets.schema import CaptionSet, Card, Scale, make_items
+from captau.metrics.learned.common.recipe import make_recipe
+from tests.conftest import run_captau
 
 METRICS = "metrics=bleu_1,rouge_l,cider"
 LABELS = (
@@ -131,33 +139,35 @@ def test_rows_and_names_move_no_agreement_of_preferences(tmp_path: Path) -> None
     pd.testing.assert_frame_equal(first, other)
 
 
-def check_training(folder: Path, *words: str) -> None:
-    """Train on 30 images of the demo by folds of images, in two orders of rows and names."""
-    table = rating_table(None, "demo", 30)
-    words += ("design=folds", "folds=3", "statistics.interval=none")
-    first, other = (
-        numbers(rows, folder / name, "train", "correlations.csv", *words, metrics="")
-        for name, rows in (("first", table), ("other", shuffle(table)))
+def make_corpus(table: pd.DataFrame) -> TrainingCorpus:
+    """Return a table's captions with all their ratings, to train on."""
+    captions = table.drop_duplicates(["image", "caption"])
+    references = [tuple(text.split(" ||| ")) for text in captions["references"]]
+    items = make_items(captions["image"].tolist(), captions["caption"].tolist(), references)
+    item_ids = items.set_index(["image_id", "caption"])["item_id"]
+    of_rows = pd.MultiIndex.from_frame(table[["image", "caption"]])
+    ratings = table[["rater", "value"]].assign(
+        item_id=item_ids.loc[of_rows].to_numpy(), dimension="overall"
     )
-    assert first["value"].notna().any()
-    pd.testing.assert_frame_equal(first, other)
+    card = Card("mine", "mine", "1", "", "", "", scales={"overall": Scale(1, 5)})
+    protocol = Protocol.resolve("demo", usual_protocol("demo"), {})
+    return TrainingCorpus.prepare(CaptionSet(items, ratings, card=card), protocol, None)
 
 
-def test_rows_and_names_move_no_fold_of_a_training(tmp_path: Path) -> None:
-    """Weights of three metrics."""
-    metrics = "rater.metrics=[bleu_1,rouge_l,rouge_1]"
-    check_training(tmp_path, "rater=combination", metrics, "rater.roots=[]")
+def test_rows_and_names_move_no_fold_of_a_training() -> None:
+    """The captions that each fold of 30 images of the demo learns from and predicts, with their ratings."""
+    table = rating_table(None, "demo", 30)
+    recipe = make_recipe("icr", {"images": "demo", "texts": "demo"})
+    plan = TrainingPlan(recipe, "folds", seeds=(0,), folds=3)
+    folds: list[list[list[tuple[str, list[float]]]]] = []
+    for rows in (table, shuffle(table)):
+        corpus = make_corpus(rows)
+        sides: list[list[tuple[str, list[float]]]] = []
+        for job in plan_jobs(plan, {"mine": corpus}):
+            for examples in (job.train, job.validation, corpus.examples.take(job.test["mine"])):
+                ratings = [values.tolist() for values in examples.ratings]
+                sides.append(sorted(zip(examples.rows.captions, ratings, strict=True)))
+        folds.append(sides)
 
-
-@pytest.mark.neural
-@pytest.mark.training
-@pytest.mark.parametrize("learns_from", ["references", "ratings"])
-def test_rows_and_names_move_no_fold_of_captaus_rater(
-    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learns_from: str
-) -> None:
-    """The axes and other images of references, and the regression on ratings, by a tiny encoder."""
-    lend_tables(tmp_path / "cache")
-    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
-    choice = f"rater.learns_from={learns_from}"
-    check_training(tmp_path, "rater=captau", choice, "rater.spice=false")
+    assert len(folds[0]) == 9
+    assert folds[0] == folds[1]

@@ -15,7 +15,6 @@ from captau.benchmarks.evaluation.threshold_curves import (
     Condition,
     Conjunction,
     ThresholdCurve,
-    calibrated_filter,
     curve_names,
     describe_good,
     mark_good_captions,
@@ -140,19 +139,6 @@ def test_a_metric_has_its_curve_and_a_row() -> None:
     assert (row["wanted_precision"], row["n_good"], row["n_items"]) == (0.9, 2, 3)
 
 
-@pytest.mark.parametrize(
-    ("threshold", "precision", "recall"),
-    [(0.2, 1 / 2, 1 / 2), (0.1, 2 / 3, 1.0), (0.4, math.nan, 0.0), (math.nan, math.nan, math.nan)],
-)
-def test_a_calibrated_threshold_serves_scores_from_it_on(
-    threshold: float, precision: float, recall: float
-) -> None:
-    row = calibrated_filter(np.array([0.1, 0.2, 0.3]), pd.Series([1, 0, 1]), threshold)
-    expected = [threshold, precision, recall]
-    assert list(row) == ["calibrated_threshold", "calibrated_precision", "calibrated_recall"]
-    np.testing.assert_allclose(list(row.values()), expected)
-
-
 def test_a_curve_by_hand():
     """Scores .9 good, .8 bad, .8 good, .1 bad: thresholds .9, .8, .1."""
     curve = ThresholdCurve.compute(np.array([0.9, 0.8, 0.8, 0.1]), np.array([1.0, 0.0, 1.0, 0.0]))
@@ -236,16 +222,3 @@ def test_few_faults_are_good() -> None:
 def test_a_conjunction_that_names_no_dimension_is_refused(text: str) -> None:
     with says(f"good is '{text}'", "is not a condition on a dimension"):
         Conjunction.parse(text, "good")
-
-
-def test_a_threshold_of_a_calibration_by_hand():
-    """From 0.5 on two captions are served, one of them good, of two good ones."""
-    is_good = pd.Series([1.0, 0.0, 1.0])
-    found = calibrated_filter(np.array([0.9, 0.5, 0.1]), is_good, 0.5)
-    assert found == {
-        "calibrated_threshold": 0.5,
-        "calibrated_precision": 0.5,
-        "calibrated_recall": 0.5,
-    }
-    assert np.isnan(list(calibrated_filter(np.ones(3), is_good, float("nan")).values())).all()
-    assert np.isnan(calibrated_filter(np.zeros(3), is_good, 0.5)["calibrated_precision"])

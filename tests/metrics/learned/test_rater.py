@@ -1,23 +1,16 @@
-"""The metric `rater`: a trained rater's scores, name, signature, training images and damaged folders; and calibrations."""
+"""The metric `rater`: a trained rater's scores, name, signature, training images and damaged folders."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from captau.datasets.errors import InputError
 from captau.metrics.base import UnavailableError
-from captau.metrics.learned.common.examples import Examples
 from captau.metrics.learned.rater import (
-    ALL,
-    CALIBRATION_FILE,
     CARD_FILE,
-    Calibration,
-    Curve,
     RaterCard,
     RaterMetric,
     find_rater_folder,
@@ -120,213 +113,7 @@ def test_a_source_that_the_recipe_lacks_is_refused(folder):
         metric(f"rater(path='{folder}',images=x.npz)").score(ROWS)
 
 
-NO_PAIRS = np.empty((0, 2), dtype=np.intp)
-
-
-def examples_of(datasets: list[str], ratings: list[list[float]]) -> Examples:
-    frame = pd.DataFrame({"caption": ["a"] * len(datasets), "dataset": datasets})
-    return Examples(Rows(frame), tuple(np.array(r, dtype=float) for r in ratings), NO_PAIRS)
-
-
-def test_a_curve_by_hand():
-    """Ratings that fall are pooled: 0.2 | 0.6, 0.4 | 0.9 becomes 0.2, 0.5, 0.5, 0.9."""
-    ratings = np.array([0.2, 0.6, 0.4, 0.9])
-    curve = Curve.fit(
-        np.array([0.1, 0.2, 0.3, 0.4]), ratings, np.array([0.0, 1.0, 0.0, 1.0]), np.ones(4)
-    )
-    assert curve.ratings == pytest.approx((0.2, 0.5, 0.5, 0.9))
-    assert curve.good == pytest.approx((0.0, 0.5, 0.5, 1.0))
-    assert curve.threshold(0.5) == pytest.approx(0.2)
-    assert curve.threshold(0.9) == pytest.approx(0.4)
-    assert np.isnan(Curve((0.1,), (0.5,), (0.4,)).threshold(0.9))
-
-
-def test_each_dataset_has_a_curve_and_counts_the_same_in_that_of_all():
-    """A caption is good where most of its ratings are half of the scale or more."""
-    examples = examples_of(
-        ["one", "two", "two", "three"], [[0.0, 0.0, 1.0], [1.0, 1.0, 0.0], [1.0], []]
-    )
-    calibration = Calibration.fit(examples, np.array([0.5, 0.5, 0.5, 0.5]))
-    assert set(calibration.curves) == {"one", "two", ALL}
-    assert set(calibration.curves["one"].good) == {0.0}
-    assert set(calibration.curves["two"].good) == {1.0}
-    # The mean over equal scores, the one caption of the first counting as much as the two of the second.
-    assert all(0 <= probability <= 1 for probability in calibration.curves[ALL].good)
-    assert calibration.curve_of("two") == calibration.curves["two"]
-    assert calibration.curve_of("three") == calibration.curves[ALL]
-    assert Calibration.fit(examples.take(np.array([3])), np.zeros(1)).curve_of("three") is None
-
-
-def test_curves_rise_and_are_read_back(tmp_path):
-    rng = np.random.default_rng(0)
-    scores = rng.random(500)
-    examples = examples_of(
-        ["d"] * 500, [[float(np.clip(s + rng.normal() / 4, 0, 1))] for s in scores]
-    )
-    calibration = Calibration.fit(examples, scores)
-    curve = calibration.curves["d"]
-    for values in (curve.scores, curve.ratings, curve.good):
-        assert (np.diff(values) >= 0).all()
-    assert np.interp(0.5, curve.scores, curve.ratings) == pytest.approx(0.5, abs=0.1)
-    calibration.write(tmp_path)
-    assert Calibration.read(tmp_path) == calibration
-    (tmp_path / CALIBRATION_FILE).write_text('{"curves": {"d": 3}}')
-    with says(CALIBRATION_FILE, "damaged", "train the rater again"):
-        Calibration.read(tmp_path)
-    (tmp_path / CALIBRATION_FILE).unlink()
-    assert Calibration.read(tmp_path) is None
-
-
-def test_reliability_by_hand():
-    """Five captions, one a fifth; the curve of all expects half of the score as a rating, and the score as the chance to be good."""
-    examples = examples_of(["d"] * 6, [[0.3], [0.1], [0.9], [0.5], [1.0], []])
-    curve = Curve((0.0, 1.0), (0.0, 0.5), (0.0, 1.0))
-    rows = Calibration({ALL: curve}).measure_reliability(
-        examples, np.array([0.4, 0.2, 1.0, 0.6, 0.8, 0.5])
-    )
-    assert [row["score"] for row in rows] == [0.2, 0.4, 0.6, 0.8, 1.0]
-    assert [row["expected_rating"] for row in rows] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
-    assert [row["rating"] for row in rows] == [0.1, 0.3, 0.5, 1.0, 0.9]
-    assert [row["expected_good"] for row in rows] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
-    assert [row["good"] for row in rows] == [0.0, 0.0, 1.0, 1.0, 1.0]
-    assert [row["n_items"] for row in rows] == [1] * 5
-    assert Calibration({}).measure_reliability(examples, np.zeros(6)) == []
-
-
 # In full
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        (((0.1,), (0.1, 0.2), (0.1,)), "a curve's rows are of unequal lengths"),
-        (((0.1, 0.2), (0.1, 0.2), (0.1,)), "a curve's rows are of unequal lengths"),
-        (((), (), ()), "a curve falls, or is no row of numbers"),
-        (((0.1, 0.0), (0.1, 0.2), (0.1, 0.2)), "a curve falls, or is no row of numbers"),
-        (((0.1, 0.2), (0.1, 0.2), (0.2, 0.1)), "a curve falls, or is no row of numbers"),
-        (((0.1, 0.2), (0.1, np.inf), (0.1, 0.2)), "a curve falls, or is no row of numbers"),
-    ],
-)
-def test_curves_that_are_none(columns, message):
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        Curve(*columns)
-
-
-def test_curves_by_weights_and_groups():
-    """250 captions are 100 points, the first 50 of three; a point is its captions' weighted mean."""
-    n = 250
-    scores = np.arange(n, dtype=float)[::-1]
-    ratings = scores / 500
-    is_good = (scores >= 125).astype(float)
-    weights = np.where(np.arange(n) % 2, 3.0, 1.0)
-    curve = Curve.fit(scores, ratings, is_good, weights)
-    groups = np.array_split(np.arange(n), 100)  # by score, which is also their order
-    assert [len(g) for g in groups[49:51]] == [3, 2]
-    of_score = weights[::-1]
-    expected = [float(np.average(g, weights=of_score[g])) for g in groups]
-    assert curve.scores == pytest.approx(expected)
-    assert curve.ratings == pytest.approx([e / 500 for e in expected])
-    assert curve.good == pytest.approx([np.average(g >= 125, weights=of_score[g]) for g in groups])
-    assert Curve((0.2, 0.4), (0.1, 0.3), (0.5, 0.7)).expect(np.array([0.1, 0.3, 0.9]))[
-        0
-    ].tolist() == (pytest.approx([0.1, 0.2, 0.3]))
-    ratings, good = Curve((0.2, 0.4), (0.1, 0.3), (0.5, 0.7)).expect(np.array([0.25]))
-    assert (ratings.tolist(), good.tolist()) == ([pytest.approx(0.15)], [pytest.approx(0.55)])
-
-
-def test_pooled_points_count_by_their_weights():
-    """0.6 of weight 3 before 0.2 of weight 1 is 0.5 for both."""
-    curve = Curve.fit(
-        np.array([0.1, 0.2]), np.array([0.6, 0.2]), np.array([1.0, 0.0]), np.array([3.0, 1.0])
-    )
-    assert curve.ratings == pytest.approx((0.5, 0.5))
-    assert curve.good == pytest.approx((0.75, 0.75))
-
-
-def test_each_dataset_counts_the_same_by_hand():
-    """One caption of the first, rated 0.2 at score 1; three of the second, rated 0.5 at score 0 on average."""
-    examples = examples_of(["one", "two", "two", "two"], [[0.2], [0.4], [0.5], [0.6]])
-    calibration = Calibration.fit(examples, np.array([1.0, 0.0, 0.1, 0.2]))
-    assert list(calibration.curves) == ["one", "two", "all"]
-    assert calibration.curves["one"] == Curve((1.0,), (0.2,), (0.0,))
-    two = calibration.curves["two"]
-    assert two.scores == pytest.approx((0.0, 0.1, 0.2))
-    assert two.ratings == pytest.approx((0.4, 0.5, 0.6))
-    assert two.good == pytest.approx((0, 1, 1))
-    # Of weight 1/3 each and 1 that falls: (0.6 / 3 + 0.2) / (4/3) = 0.3, (0.5 / 3 + 0.4) / (5/3) = 0.34, and so on.
-    pooled = (0.4 / 3 + 0.5 / 3 + 0.6 / 3 + 0.2) / 2
-    assert calibration.curves["all"].ratings == pytest.approx((pooled,) * 4)
-    assert calibration.curves["all"].good[0] == 0
-    assert calibration.curves["all"].good[1:] == pytest.approx((2 / 3 / (5 / 3),) * 3)
-
-
-@pytest.mark.parametrize(
-    ("ratings", "is_good"),
-    [
-        ([0.5], 1.0),
-        ([0.49], 0.0),
-        ([0.5 - 1e-10], 1.0),
-        ([1.0, 0.0], 0.0),
-        ([0.5, 0.6, 0.1], 1.0),
-        ([0.1, 0.6, 0.1], 0.0),
-    ],
-)
-def test_a_caption_is_good_where_most_ratings_are_half_of_the_scale(ratings, is_good):
-    curve = Calibration.fit(examples_of(["d"], [ratings]), np.zeros(1)).curves["d"]
-    assert curve.good == (is_good,)
-
-
-def test_reliability_by_fifths():
-    """Of seven captions the first two fifths have two; the seventh is not rated."""
-    examples = examples_of(["d"] * 8, [[0.1], [], [0.2], [0.3], [0.4], [0.6], [0.7], [0.9]])
-    curve = Curve((0.0, 1.0), (0.0, 0.5), (0.0, 1.0))
-    scores = np.array([0.1, 0.9, 0.3, 0.2, 0.4, 0.5, 0.7, 0.6])
-    rows = Calibration({ALL: curve}).measure_reliability(examples, scores)
-    expected = [
-        (0.15, 0.2, 0, 2),
-        (0.35, 0.3, 0, 2),
-        (0.5, 0.6, 1, 1),
-        (0.6, 0.9, 1, 1),
-        (0.7, 0.7, 1, 1),
-    ]
-    assert rows == [
-        {
-            "score": pytest.approx(score),
-            "rating": pytest.approx(rating),
-            "good": good,
-            "expected_rating": pytest.approx(score / 2),
-            "expected_good": pytest.approx(score),
-            "n_items": n,
-        }
-        for score, rating, good, n in expected
-    ]
-    few = Calibration({ALL: curve}).measure_reliability(examples.take(np.arange(3)), scores[:3])
-    assert [row["n_items"] for row in few] == [1, 1]
-    unrated = examples.take(np.array([1]))
-    assert Calibration({ALL: curve}).measure_reliability(unrated, np.zeros(1)) == []
-
-
-def test_a_calibration_s_file_in_full(tmp_path):
-    calibration = Calibration({"d": Curve((0.5,), (0.25,), (1.0,))})
-    calibration.write(tmp_path)
-    path = tmp_path / "calibration.json"
-    assert path.read_text() == (
-        '{\n "good": 0.5,\n "curves": {\n  "d": {\n   "scores": [\n    0.5\n   ],\n   "ratings": [\n    0.25\n'
-        '   ],\n   "good": [\n    1.0\n   ]\n  }\n }\n}'
-    )
-    assert Calibration.read(tmp_path) == calibration
-    for text, reason in (
-        ("[]", "list indices must be integers or slices, not str"),
-        ('{"curves": 1}', "'int' object has no attribute 'items'"),
-        ('{"x": 1}', "'curves'"),
-        (
-            '{"curves": {"d": {"scores": [1], "ratings": [1], "good": [1, 2]}}}',
-            "a curve's rows are of unequal lengths",
-        ),
-    ):
-        path.write_text(text)
-        with says(f"{path}: damaged ({reason}); train the rater again"):
-            Calibration.read(tmp_path)
 
 
 def test_the_card_s_file_in_full(tmp_path):
@@ -363,8 +150,8 @@ def test_recipes_of_cards(folder):
     assert card.make_recipe(texts="x.npz").options == {"factor": 2.0, "texts": "x.npz"}
     with says("rater words: images=y; its sources are: texts"):
         card.make_recipe(texts="x", images="y")
-    with says("rater combination: model=y; its sources are: none"):
-        RaterCard("combination", {"metrics": ["bleu_1"]}, 0, (), "", {}).make_recipe(model="y")
+    with says("the rater 'captau' was removed in captau 0.2.0"):
+        RaterCard("captau", {"learns_from": "ratings"}, 0, (), "", {}).make_recipe()
     with says(
         "rater icr: its card lacks options (Icr.__init__() missing 1 required positional argument"
     ):
@@ -393,21 +180,17 @@ def test_folders_of_raters(folder, tmp_path):
 def test_the_metric_s_fields_and_what_it_depends_on(folder):
     rater = RaterMetric(str(folder))
     assert (rater.name, rater.seen) == ("rater", "refuse")
-    assert {rater.images, rater.texts, rater.labels, rater.regions, rater.model} == {None}
+    assert {rater.images, rater.texts, rater.labels, rater.regions} == {None}
     assert RaterMetric.depends_only_on_content is False
     assert RaterMetric.lock is MODEL_LOCK
     assert rater.spec == f"rater(path={folder})"
     assert rater.rating_scale == (1.0, 5.0)
     assert rater.needs == frozenset()
-    for name in ("training.csv", "run.json", "calibration.json", "README.md", ".hidden"):
+    for name in ("training.csv", "run.json", "README.md", ".hidden"):
         (folder / name).write_text("x")
     (folder / "more").mkdir()
     files = [folder / "model.json", folder / "rater.json"]
     assert rater.programs == (f"weights:{hash_of(files)}", "features:")
-    with says(f"{folder}/calibration.json: damaged"):
-        rater.calibration  # noqa: B018
-    (folder / "calibration.json").unlink()
-    assert rater.calibration is None
     nowhere = RaterMetric(str(folder / "nowhere"))
     assert (nowhere.needs, nowhere.programs) == (frozenset(), ("weights:missing",))
     with pytest.raises(InputError):

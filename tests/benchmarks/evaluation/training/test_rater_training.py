@@ -23,7 +23,6 @@ from captau.benchmarks.evaluation.training.rater_training import (
     estimate_ratings,
     lead_table,
     make_card,
-    measure_reliability,
     shuffle_labels,
     train_rater,
     write_card,
@@ -40,7 +39,7 @@ from captau.metrics.base import Floats
 from captau.metrics.learned.common.examples import Examples
 from captau.metrics.learned.common.recipe import RaterModel, Recipe
 from captau.metrics.learned.common.training import TrainingSession
-from captau.metrics.learned.rater import Calibration, Curve, RaterCard
+from captau.metrics.learned.rater import RaterCard
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.benchmarks.printed import lines_of
@@ -97,8 +96,6 @@ def test_errors_are_printed_with_three_decimals():
 
 class LengthModel(RaterModel):
     """Predicts the number of words."""
-
-    calibration: Calibration | None = None
 
     def predict(self, rows: Rows) -> Floats:
         return np.array([float(len(caption.split())) for caption in rows.captions])
@@ -379,21 +376,14 @@ def test_a_page_says_what_a_rater_learnt_from_and_how_it_agrees(tmp_path: Path) 
         {"dataset": "d", "dimension": "overall", "coefficient": "tau_c", "value": v, "n_items": n}
         for v, n in ((0.45678, 1234), (-0.0001, 5))
     ]
-    fifth = {"score": 0.5, "expected_rating": 0.25, "rating": 0.126, "n_items": 1000}
-    reliability = {"d": [{**fifth, "expected_good": 1.0, "good": 0.0}]}
-    assert page_of(tmp_path, test=test, reliability=reliability) == (
+    assert page_of(tmp_path, test=test) == (
         "# A rater of captau: qe\n\n"
         "Trained with design=split, seed 3. As a metric: `rater(path=FOLDER)`.\n\n"
         + HEAD
         + "| The one (r7) | 1,234 | 1,520 | 1 to 1200, median 6 | 0 to 5 | CC0 |\n"
         + LICENCES
         + "\n| tested on | dimension | coefficient ×100 | captions |\n|:--|:--|--:|--:|\n"
-        "| d | overall | τ_c 45.7 | 1,234 |\n| d | overall | τ_c 0.0 | 5 |\n\n"
-        "Reliability on d: what the calibration expects, and what people said,\n"
-        "by fifths of its captions; ratings as a share of their scale.\n\n"
-        "| score | expected rating | rating | expected to be good | good | captions |\n"
-        "|--:|--:|--:|--:|--:|--:|\n"
-        "| 0.50 | 0.25 | 0.13 | 1.00 | 0.00 | 1000 |\n"
+        "| d | overall | τ_c 45.7 | 1,234 |\n| d | overall | τ_c 0.0 | 5 |\n"
     )
 
 
@@ -427,27 +417,6 @@ def test_estimates_are_beside_mean_ratings_on_the_scale_of_the_predictions() -> 
     ]
     plan.recipe.scale = None  # pyright: ignore
     assert list(estimate_ratings(plan.recipe, job, LengthModel(), {}, corpora)) == []
-
-
-def test_reliability_is_of_calibrated_raters_and_of_rated_test_rows() -> None:
-    _, job, corpora = made_job()
-    model = LengthModel()
-    predictions = {"other": np.array([0.5]), "one": np.array([1.0])}
-    job = replace(job, test={"other": np.array([0]), "one": np.array([2])})
-    assert measure_reliability(model, job, predictions, corpora) == {}
-    model.calibration = Calibration({"all": Curve((0.0, 1.0), (0.0, 1.0), (0.5, 0.5))})
-    assert measure_reliability(model, job, predictions, corpora) == {
-        "other": [
-            {
-                "score": 0.5,
-                "rating": 1.0,
-                "good": 1.0,
-                "expected_rating": 0.5,
-                "expected_good": 0.5,
-                "n_items": 1,
-            }
-        ]
-    }
 
 
 def test_a_rater_in_training_scores_what_its_model_predicts() -> None:

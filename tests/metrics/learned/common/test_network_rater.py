@@ -13,7 +13,6 @@ import torch
 from safetensors import safe_open
 
 from captau.metrics.learned.common import network_rater
-from captau.metrics.learned.common.encoder_recipe import EncoderRecipe
 from captau.metrics.learned.common.examples import Examples
 from captau.metrics.learned.common.features import FeatureSource, make_source
 from captau.metrics.learned.common.network_rater import NetworkModel, NetworkRecipe, to_tensors
@@ -173,7 +172,6 @@ def test_files_of_a_network(tmp_path, monkeypatch):
             NetworkRecipe,
             {"fit": 3, "load_inputs": 2, "compute_widths": 1, "make_network": 1, "run_network": 2},
         ),
-        (EncoderRecipe, {"fit": 3, "load": 1, "select_layers": 1}),
     ],
 )
 def test_what_a_class_must_define(cls, methods):

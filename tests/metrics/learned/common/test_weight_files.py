@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from captau.datasets.errors import InputError
 from captau.datasets.sources import demo
 from captau.metrics.learned.common import captioned_images
 from captau.metrics.learned.common import recipe as module
@@ -22,9 +20,7 @@ from captau.metrics.learned.common.examples import Examples
 from captau.metrics.learned.common.recipe import make_recipe, recipe_names, register_recipe
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.common.weight_files import (
-    arrays_to_tensors,
     load_tensors,
-    make_arrays,
     save_tensors,
 )
 from captau.metrics.rows import Rows
@@ -82,7 +78,7 @@ def test_options_of_another_type_are_raises_exactly(value, hint, message):
 
 
 def test_recipes_by_name():
-    assert recipe_names() == ["captau", "combination", "icr", "qe", "umic"]
+    assert recipe_names() == ["icr", "qe", "umic"]
     with raises_exactly("unknown value of rater.select 'x': known: last, spearman, tau_c"):
         make_recipe("icr", {"images": "a", "texts": "b", "select": "x"})
     with pytest.raises(ValueError, match=r"^rater icr is registered twice$"):
@@ -136,27 +132,6 @@ def test_tensors_and_their_card_are_written_and_read(tmp_path):
     path.unlink()
     with raises_exactly(f"{path}: cannot be read (No such file or directory)"):
         load_tensors(path)
-
-
-@dataclass
-class Pair:
-    first: np.ndarray
-    second: np.ndarray
-
-
-@pytest.mark.neural
-def test_arrays_become_tensors_and_back(tmp_path):
-    pair = Pair(np.array([1, 2]), np.array([[0.5]], np.float32))
-    tensors = arrays_to_tensors(pair)
-    assert {k: v.tolist() for k, v in tensors.items()} == {"first": [1, 2], "second": [[0.5]]}
-    again = make_arrays(Pair, tmp_path, tensors)
-    np.testing.assert_array_equal(again.first, pair.first)
-    assert again.second.dtype == np.float32
-    assert arrays_to_tensors(None) == {}
-    with pytest.raises(
-        InputError, match=r"^x: the weights of another architecture \(.*missing.*second"
-    ):
-        make_arrays(Pair, "x", {"first": tensors["first"]})
 
 
 # Captioned images

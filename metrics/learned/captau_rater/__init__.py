@@ -1,1 +1,0 @@
-"""captau's own rater: a formula without ratings, or a regression on them; `recipe.py` is where to start."""
