@@ -128,6 +128,10 @@ def _looks_failed(text: str, _: str) -> bool:
     return FAILURES.search(text) is not None
 
 
+def _is_number(text: str, image_id: str) -> bool:
+    return NUMBER.fullmatch(text) is not None and not _is_image_id(text, image_id)
+
+
 def _is_one_word(text: str) -> bool:
     """Tell whether a text is a word, and no caption of a script that sets no blanks between words."""
     return len(text.split()) == 1 and (text.isascii() or not is_unsegmented(text))
@@ -165,13 +169,14 @@ TEXT_CHECKS = (
     ),
     TextCheck(
         code="number",
-        has_fault=lambda text, _: NUMBER.fullmatch(text) is not None,
+        has_fault=_is_number,
         words="are a number alone",
     ),
     TextCheck(
         code="one_word",
         has_fault=lambda text, _: _is_one_word(text),
         words="are one word, as if captions had been cut into words",
+        is_of_captions=False,
         least_share=0.75,
         least_count=6,
     ),
@@ -327,7 +332,12 @@ def check_captions(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
         texts: the captions of one system.
     """
     checks = [check for check in TEXT_CHECKS if check.is_of_captions]
-    findings = [*_run_text_checks(checks, texts, "captions"), *_find_glued(texts, "captions")]
+    findings = _run_text_checks(checks, texts, "captions")
+    for glued in _find_glued(texts, "captions"):
+        # The turns of a chat, and thoughts, stand on lines of their own.
+        n_places = len(glued.lines)
+        if not any(f.code in ("thoughts", "turns") and len(f.lines) >= n_places for f in findings):
+            findings.append(glued)
     if len(texts) < 2:
         return findings
 
@@ -491,7 +501,7 @@ def _run_text_checks(
 ) -> list[SuspectedFault]:
     # Nearly all texts have no sign, and most checks need not look at them.
     with_sign = [text for text in texts if SIGNS.search(text.text)]
-    findings: list[SuspectedFault] = []
+    found: dict[str, SuspectedFault] = {}
     for check in checks:
         candidates = with_sign if check.needs_sign else texts
         faulty = [text for text in candidates if check.has_fault(text.text, text.image_id)]
@@ -507,9 +517,12 @@ def _run_text_checks(
                 noun,
                 is_fatal=check.is_fatal,
             )
-            findings.append(finding)
+            found.setdefault(check.code, finding)
+            # Two checks may have one code.
+            if len(finding.lines) > len(found[check.code].lines):
+                found[check.code] = finding
 
-    return findings
+    return list(found.values())
 
 
 def _make_finding(

@@ -620,12 +620,14 @@ class _JsonText:
             raise too_many_containers(f"{self._name}:{self.line}")
         self._is_at_end = not data
 
+        is_beginning = not self._position and not unread_text and self.line == 1
         try:
             text = self._decoder.decode(data, final=self._is_at_end)
-            is_beginning = not self._position and not unread_text and self.line == 1
             self._text = unread_text + (text.lstrip("\ufeff") if is_beginning else text)
             self._position = 0
         except UnicodeDecodeError as error:
+            if is_beginning and (foreign := describe_foreign(data)):
+                raise InputError(f"{self._name}: {foreign}") from error
             line = self.line + unread_text.count("\n") + error.object.count(b"\n", 0, error.start)
             raise InputError(
                 f"{self._name}:{line}: not UTF-8 text; save the file as UTF-8"

@@ -10,7 +10,7 @@ from ..caption_texts import collapse_blanks
 from ..errors import InputError, shorten
 from .caption_ids import match_forms, rules_for
 from .cells import parse_number
-from .pairs import read_strengths, read_winners
+from .pairs import describe_strengths, read_strengths, read_winners
 from .table import Table, read_table
 
 IMAGES = ("image_id", "image")
@@ -117,6 +117,7 @@ def read_ratings(path: Path, dimension: str | None = None) -> RatingFile:
         is_compared=False,
         is_binary=is_binary,
         has_raters=all(columns[2]),
+        notes=(table.note,) if table.note else (),
     )
 
 
@@ -178,6 +179,7 @@ def _read_comparisons(table: Table, image: str) -> RatingFile:
     strength = table.first_of("strength")
     table, notes = read_winners(table, "winner", (systems[0], systems[1]), None)
     strengths = read_strengths(table, "winner", strength)
+    strength_notes = describe_strengths(table, strength)
 
     columns = [
         _texts(table, name) for name in ("system_a", "system_b", "caption_a", "caption_b", "rater")
@@ -201,7 +203,7 @@ def _read_comparisons(table: Table, image: str) -> RatingFile:
         is_compared=True,
         is_binary=False,
         has_raters=all(columns[4]),
-        notes=tuple(notes),
+        notes=tuple(note for note in (table.note, *notes, *strength_notes) if note),
     )
 
 

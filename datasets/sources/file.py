@@ -166,7 +166,9 @@ def _read_rows(options: JudgementOptions) -> tuple[Table, str, list[str]]:
     """
     assert options.path is not None, "made without a path"
     table = read_export(read_table(expand_home(options.path)))
-    table, remarks = select_rows(table, options.where, keep_flagged=options.flagged == "keep")
+    sheet_note = [table.note] if table.note else []
+    table, left_out = select_rows(table, options.where, keep_flagged=options.flagged == "keep")
+    remarks = [*sheet_note, *left_out]
     rater_columns = find_rater_columns(table, options.value)
     if not rater_columns:
         return table, options.value, remarks

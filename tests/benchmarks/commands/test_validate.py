@@ -19,6 +19,7 @@ from captau.benchmarks.commands.validate import Verdict, check_captions, validat
 from captau.benchmarks.options.validate import ValidateOptions
 from captau.benchmarks.scoring import submission_archive
 from captau.benchmarks.scoring.submission_archive import Faults
+from captau.datasets.errors import InputError
 from captau.datasets.reading import json_files
 from captau.datasets.reading.caption_files import read_candidates
 from captau.datasets.reading.table import Columns
@@ -529,3 +530,27 @@ def test_an_image_of_void_references_needs_no_caption(tmp_path: Path) -> None:
         verdict = check(submitted(tmp_path, rows), references=references)
         assert verdict.faults == []
         assert "1 reference is left out" in verdict.summary
+
+
+def test_an_upload_of_another_program_is_called_what_it_is() -> None:
+    """A challenge has the content of a file alone."""
+    faults = Faults(20)
+    assert check_captions(b"\x80\x04\x95\xff", Path("c.json"), "", None, faults) == 0
+    assert faults.lines == [
+        "c.json: it is a pickle, which could run code and is not read; write the data as JSON"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("caption", "said"),
+    [
+        ("a kni\0fe", "the caption holds control characters (NUL and the like): 'a kni\\x00fe'"),
+        ("a kni\ud83dfe", "the caption holds the sign of a character that was lost, \ufffd"),
+    ],
+)
+def test_nul_and_half_characters_are_faults_of_an_upload(caption: str, said: str) -> None:
+    rows = [{"image_id": 42, "caption": caption}]
+    faults = Faults(20)
+    assert check_captions(json.dumps(rows).encode(), Path("c.json"), "", ["42"], faults) == 1
+    (line,) = faults.lines
+    assert said in str(InputError(line))

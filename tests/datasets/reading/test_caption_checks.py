@@ -216,3 +216,10 @@ def test_references_of_one_word_each_are_named() -> None:
     (finding,) = check_references(words)
     assert finding.code == "one_word"
     assert check_references(words[:5]) == []
+
+
+def test_what_one_check_names_is_not_named_twice() -> None:
+    ids = [PlacedText("c.json", str(i), str(i)) for i in CAPTIONS]
+    assert [finding.code for finding in check_captions(ids)] == ["image_id"]
+    chat = {i: f"USER: describe it.\nASSISTANT: {text}" for i, text in CAPTIONS.items()}
+    assert [f.code for f in check_captions(placed(chat))] == ["turns", "same_words"]

@@ -786,3 +786,14 @@ def test_the_better_caption_may_be_told_by_its_column(
     assert remarks == [f"The caption in '{names[0]}' is taken for the better one of each pair."]
     numbers = PAIR_FRAME.assign(win=[3, 1, 0], lose=[1, 2, 0], winner="a")
     assert remarks_on(tmp_path, numbers) == ([1, 1, 1], [])
+
+
+def test_other_sheets_of_excel_are_named(tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    with pd.ExcelWriter(tmp_path / "p.xlsx") as writer:
+        for name in ("first", "second"):
+            PAIR_FRAME.assign(winner=["a", "b", "tie"]).to_excel(
+                writer, sheet_name=name, index=False
+            )
+    judged = load("file", path=tmp_path / "p.xlsx")
+    assert judged.card.remarks == ("Of p.xlsx, the sheet 'first' is read, and not 'second'.",)
