@@ -316,6 +316,50 @@ def _system_mean_cells(sources: TableSources, table: PaperTable, label: str) -> 
     return cells
 
 
+def _caption_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    """Return ratings and scores of single captions.
+
+    Raises:
+        InputError: where the dataset has no caption of a row's image and system.
+    """
+    specs: dict[str, str] = {}
+    for column, options in table.columns.items():
+        spec = options.get("metric")
+        if spec and not sources.unavailable_reason(table, spec):
+            specs[column] = spec
+
+    protocol = sources.resolve_protocol(table, label, {"coefficients": ["pearson"]})
+    measured = sources.measure(table, protocol, list(specs.values()))
+    items = measured.items
+    names = items["image_id"] + "/" + items["system"].fillna("")
+
+    cells: Cells = {}
+    for column, options in table.columns.items():
+        scale = options.get("scale", table.scale)
+        if "dimension" in options:
+            points = measured.selection.points(options["dimension"])
+            values = points.set_index("item_id")["value"].reindex(items["item_id"]).to_numpy()
+        elif column in specs:
+            values = measured.by_metric[metric(specs[column]).spec].to_numpy()
+        else:
+            reason = sources.unavailable_reason(table, options["metric"])
+            for row in table.rows:
+                cells[row, column] = TableCell.missing(reason)
+            continue
+
+        for row, name in table.rows.items():
+            is_named = ((names == name) | (items["item_id"] == name)).to_numpy()
+            if is_named.sum() != 1:
+                raise InputError(
+                    f"dataset {table.dataset}: it has {is_named.sum()} captions {name}, where {table.table} shows one; "
+                    f"captau data verify dataset={table.dataset} says whether the files are the authors'"
+                )
+            # Adding 0.0 prints a penalty of -0.0 as 0.0.
+            cells[row, column] = TableCell(float(values[is_named][0]) * scale + 0.0)
+
+    return cells
+
+
 def _mean_intervals(
     selection: EvaluationSet, dimensions: Sequence[str]
 ) -> dict[tuple[str, str], tuple[float, float]]:
@@ -474,6 +518,7 @@ TABLE_KINDS: dict[str, Callable[[TableSources, PaperTable, str], Cells]] = {
     "author_scores": _author_score_cells,
     "system_means": _system_mean_cells,
     "best_worst": _best_worst_cells,
+    "captions": _caption_cells,
     "agreement": _agreement_cells,
     "human": _human_cells,
     "counts": _count_cells,
@@ -487,5 +532,6 @@ KINDS_OF_DATASETS = (
     "fold_counts",
     "system_means",
     "best_worst",
+    "captions",
     "agreement",
 )

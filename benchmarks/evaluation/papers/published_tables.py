@@ -5,6 +5,7 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
 
 - `correlation`: a cell is a coefficient of a metric (row) for a dimension or category (column);
 - `system_means`: a cell is the mean rating or score (column) of a system (row);
+- `captions`: a cell is the rating or the score (column) of a single caption (row: its `IMAGE/SYSTEM`, or its item's id);
 - `best_worst`: how often a system (column) is best or worst in all dimensions at once (row);
 - `author_scores`: the same of scores that the metric's authors publish (row: `raw` or `smoothed` of dataset `fleur`);
 - `agreement`: a measure of `captau agree` (row);

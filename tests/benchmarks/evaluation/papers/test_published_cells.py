@@ -212,6 +212,35 @@ def test_means_of_systems_are_those_of_their_captions(sources: MadeSources) -> N
     assert [specs for _, specs, _ in CALLS] == [("bleu_1", "rouge_l")]
 
 
+def test_single_captions_have_their_own_ratings_and_scores(sources: MadeSources) -> None:
+    """A caption is named by its image and system, or by its item; the made scores count the items."""
+    items = sources.load("thumb").items
+    third = items.iloc[2]
+    table = PaperTable(
+        "T",
+        "captions",
+        "thumb",
+        protocol=BOTH,
+        rows={"by system": f"{third['image_id']}/{third['system']}", "by id": third["item_id"]},
+        columns={
+            "P": {"dimension": "precision"},
+            "total": {"dimension": "total", "scale": -1},
+            "BLEU": {"metric": "bleu_1", "scale": 10},
+            "none": {"metric": "meteor"},
+        },
+    )
+    cells = rebuild(sources, table)
+    for row in table.rows:
+        assert cells[row, "P"][0] == PRECISION[2]
+        assert cells[row, "total"][0] == -TOTAL[2]
+        assert cells[row, "BLEU"][0] == 30
+        assert cells[row, "none"][1] == TableCell.missing("leave_out=meteor").note
+
+    unknown = replace(table, rows={"x": "9/nobody"})
+    with says("dataset thumb: it has 0 captions 9/nobody, where T shows one; captau data verify"):
+        rebuild(sources, unknown)
+
+
 def test_best_and_worst_are_counted(sources: MadeSources) -> None:
     """On precision A is best of images 1 and 3, both of 2; on the total B of 1, both of 2, A of 3."""
     table = PaperTable(
