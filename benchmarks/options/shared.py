@@ -5,6 +5,7 @@ Each stands here once, with its key, default and help text; the options of a com
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +22,7 @@ from ...metrics.base import Metric
 from ...metrics.registry import recipe_of
 from ...metrics.text.java import java_program
 from ..runs.output_folder import find_runs
-from ..scoring.catalog import leave_out_absent, resolve_metrics, usual_protocol
+from ..scoring.catalog import describe_left_out, leave_out_absent, resolve_metrics, usual_protocol
 from ..scoring.protocol import CHOICES, Choice, Protocol
 from ..scoring.score_store import OWN, Locations
 from ..statistics.bootstrap import StatisticsOptions
@@ -36,6 +37,8 @@ from .declaration import (
     part,
     path_of,
 )
+
+logger = logging.getLogger(__name__)
 
 SCORING = "Options of every command that scores"
 OWN_JUDGEMENTS = "Options of dataset=file, your own judgements (docs/own_judgements.md)"
@@ -424,8 +427,14 @@ METRICS = metrics_option("text")
 
 
 def metrics_part(*options: Option) -> Any:
-    """Declare the field of the metrics that `metrics=` names."""
-    return part(lambda composed: resolve_metrics(composed["metrics"]), *options)
+    """Declare the field of the metrics that `metrics=` names; what a suite leaves out is logged."""
+    return part(_read_metrics, *options)
+
+
+def _read_metrics(composed: Composed) -> tuple[Metric, ...]:
+    for line in describe_left_out(composed["metrics"]):
+        logger.info("%s", line)
+    return resolve_metrics(composed["metrics"])
 
 
 def details_option() -> Any:

@@ -212,6 +212,23 @@ def _metrics_of(entry: Any, *, loads_code: bool) -> list[Metric]:
     return [load_metric(metric) for metric in metrics]
 
 
+def describe_left_out(selection: Any) -> list[str]:
+    """Return a line for each suite that leaves out metrics which its name promises.
+
+    Args:
+        selection: what `resolve_metrics` takes.
+    """
+    lines: list[str] = []
+    for entry in _entries_of(selection):
+        if not isinstance(entry, str) or entry.strip() not in group("suite"):
+            continue
+        name = entry.strip()
+        text = read_config("suite", name).get("leaves_out")
+        if text:
+            lines.append(f"metrics={name} leaves out {text}; name them beside it")
+    return lines
+
+
 def optional_specs(selection: Any) -> frozenset[str]:
     """Return the specs of metrics that only suites name, of the entries that `resolve_metrics` takes."""
     suites = group("suite")

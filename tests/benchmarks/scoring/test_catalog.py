@@ -15,6 +15,7 @@ from captau.benchmarks.scoring.catalog import (
     changes_of,
     choices_of,
     dataset_names,
+    describe_left_out,
     expand_sets,
     leave_out_absent,
     metric_style,
@@ -77,6 +78,14 @@ def test_suites_and_metrics_each_once_in_the_given_order():
     assert specs_of([" text ", "cider"]) == text
     assert specs_of(metric("cider")) == specs_of(["cider", metric("cider")]) == ["cider"]
     assert specs_of(("cider(variant=plain)", "cider")) == ["cider(variant=plain)", "cider"]
+
+
+def test_a_suite_says_what_it_leaves_out():
+    """Each metric that `all` lacks, as its name promises them, is beyond captions, references and images, or SPICE's."""
+    (line,) = describe_left_out(["cider", "all"])
+    assert line.startswith("metrics=all leaves out SPICE")
+    assert line.endswith("name them beside it")
+    assert describe_left_out("text") == describe_left_out(metric("cider")) == []
 
 
 @pytest.mark.parametrize(
