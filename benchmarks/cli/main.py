@@ -58,6 +58,9 @@ def main(arguments: list[str] | None = None) -> None:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
             show_text(f"captau: {one_line(f'{error.filename}: {error.strerror}')}", sys.stderr)
             raise SystemExit(2) from None
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            show_text(f"captau: {error.strerror}: raise the limit with ulimit -n", sys.stderr)
+            raise SystemExit(2) from None
         # Of our own output; files are written elsewhere, and say so. `| head` is no fault.
         if error.filename is not None:
             raise
