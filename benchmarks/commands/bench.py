@@ -21,6 +21,7 @@ from ..evaluation.correlation_tables import (
 )
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.judged_pairs import FLOORS
+from ..evaluation.like_length import LikeLength, measure_like_length
 from ..evaluation.measured_dataset import (
     MeasuredDataset,
     correlate_dataset,
@@ -51,11 +52,12 @@ from ..statistics.rating_table import CEILINGS
 
 @dataclass(frozen=True)
 class _BenchedDataset:
-    """A measured dataset, the metrics that cannot be computed on it, and its tables."""
+    """A measured dataset, the metrics that cannot be computed on it, its tables, and its pairs of like length."""
 
     measured: MeasuredDataset
     missing: UnavailableMetrics
     tables: Sequence[ResultTable]
+    like_length: LikeLength | None
 
     @property
     def correlations(self) -> pd.DataFrame:
@@ -176,7 +178,12 @@ def _bench_dataset(
         statistics=options.statistics,
         tests=options.tests,
     )
-    return _BenchedDataset(measured, missing, _tables(measured, missing, options))
+    like_length: LikeLength | None = None
+    if not options.tests:
+        labels = {m.spec: metric_style(m).label for m in options.metrics}
+        like_length = measure_like_length(measured, labels, options.statistics)
+    tables = _tables(measured, missing, options)
+    return _BenchedDataset(measured, missing, tables, like_length)
 
 
 def _join(
@@ -215,6 +222,10 @@ def _join(
     tables: list[ResultTable] = []
     for part in benched:
         tables += part.tables
+    like_lengths = [part.like_length for part in benched if part.like_length is not None]
+    if like_lengths:
+        frames["length.csv"] = pd.concat([part.rows for part in like_lengths], ignore_index=True)
+        tables += [part.table for part in like_lengths]
     if overview is not None:
         frames["overview.csv"] = overview.frame()
         details = [replace(table, is_detail=True) for table in tables]
