@@ -79,7 +79,7 @@ Writes calibration.csv, bins.csv, roc.csv, reliability.svg and .png, roc.svg and
         "youden",
         "what the threshold is chosen for; youden (the greatest TPR + TNR), kappa, or precision (the greatest recall at "
         "precision=)",
-        takes="|".join(THRESHOLD_RULES),
+        takes="RULE",
         check=shared.one_of(THRESHOLD_RULES, "value of choose"),
     )
     threshold: float | dict[str, float] | None = option(
@@ -95,7 +95,7 @@ Writes calibration.csv, bins.csv, roc.csv, reliability.svg and .png, roc.svg and
         "logistic",
         "the rule from scores to probabilities of a good caption; logistic, isotonic, or none, where scores are "
         "probabilities",
-        takes="|".join(RULES),
+        takes="RULE",
         check=shared.one_of(RULES, "rule of probabilities"),
     )
     bins: int = option(
@@ -106,7 +106,7 @@ Writes calibration.csv, bins.csv, roc.csv, reliability.svg and .png, roc.svg and
         None,
         "asks each mllm_judge of metrics= about the pairs of datasets with preferences, in both orders; pairwise shows "
         "the image, pairwise_references the references",
-        takes="|".join(PAIR_PRESETS),
+        takes="PRESET",
         check=shared.one_of(PAIR_PRESETS, "value of pairs"),
     )
     candidates: NamedFile | None = option(
