@@ -6,6 +6,7 @@ program, which is the authority.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,10 +32,15 @@ from .index import load_index
 from .jar_process import ENGLISH, LANGUAGES, Code, MeteorLanguage, Setting
 from .words import Ints
 
+logger = logging.getLogger(__name__)
+
 # Columns of the statistics that `Aligner.compute_statistics` describes.
 _CHUNKS = 20
 _MATCHED = 21
 _MATCHED_REFERENCE = 22
+
+#: From so many words on a caption may take METEOR long.
+_MANY_WORDS = 5_000
 
 
 @register("meteor")
@@ -151,6 +157,14 @@ class Meteor(PooledMetric, SegmentedMetric):
             with _lock:  # the tables are read while another metric makes the tokens
                 _aligner(self.setting)
             texts = tokenize_rows(rows, self.tokenizer)
+            longest = max(text.count(" ") + 1 for text in texts[0])
+            if longest >= _MANY_WORDS:
+                logger.warning(
+                    "metric %s: a caption has %s words; METEOR's time grows with the square of how often a word is "
+                    "repeated, and may be minutes a caption",
+                    self.spec,
+                    f"{longest:,}",
+                )
             for chunk in best_statistics(*texts, rows.label, self.setting):
                 scores.append(meteor_scores(chunk, self.setting.language))
                 chunk[match_in_one_chunk(chunk), _CHUNKS] = 0

@@ -140,6 +140,7 @@ def test_folders_without_an_export_are_reported(tmp_path):
         compare_runs([export, export])
 
 
+@pytest.mark.slow
 def test_stability_of_a_simulated_study_matches_pandas(tmp_path, monkeypatch, capsys):
     """Two sets of ten honest raters: as stable as a law of large numbers lets them be."""
     monkeypatch.chdir(tmp_path)

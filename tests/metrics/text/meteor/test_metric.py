@@ -485,3 +485,12 @@ def test_scores_follow_from_statistics(code):
     nothing = [5, 5, *[0] * 21]
     scores = meteor_module.meteor_scores(np.array([row, nothing]), language)
     assert scores.tolist() == [pytest.approx(expected, rel=1e-13), 0.0]
+
+
+def test_a_very_long_caption_is_said_to_take_long(caplog: pytest.LogCaptureFixture):
+    """Before the work begins, and of captions as long as that alone."""
+    for n_words, n_lines in ((4_999, 0), (5_000, 1)):
+        text = " ".join(f"w{number}" for number in range(n_words))
+        assert metric("meteor").score([{"caption": text, "references": ["a dog"]}]) == 0
+        assert len(caplog.records) == n_lines
+    assert caplog.messages[0].startswith("metric meteor: a caption has 5,000 words;")
