@@ -131,6 +131,14 @@ CASES = {
         *("calibrate", "metrics=rouge_l", "repeats=rouge_1", "threshold=0.5", "bins=4"),
         *("statistics.interval=none", "probabilities=isotonic"),
     ],
+    "estimate": [
+        *("estimate", "candidates=many.json", "references=many_refs.json", "ratings=few_rated.csv"),
+        "metrics=bleu_1,rouge_l",
+    ],
+    "estimate_plan": [
+        *("estimate", "plan=true", "candidates=many.json", "references=many_refs.json", "n=12"),
+        *("metrics=rouge_l", "choose=stratified"),
+    ],
     "thresholds": ["thresholds", *FILE, "metrics=bleu_1,rouge_l", "good=0.6", "precision=0.7"],
     **{
         f"sensitivity_{kind}": [
@@ -483,6 +491,15 @@ def write_files(folder: Path) -> None:
     (folder / "one_caption.json").write_text(json.dumps({"i0": captions[0]["B"]}))
     (folder / "one_pair.csv").write_text("\n".join(pairs[:2]) + "\n")
     (folder / "mine.py").write_text(MINE)
+    # Captions of forty images, each of which says one, two or three parts of its scene; 24 are rated, in no order.
+    many = {f"m{n}": " ".join(scenes[n % 10][: 1 + n * 7 % 3]) for n in range(40)}
+    (folder / "many.json").write_text(json.dumps(many))
+    of_many = {f"m{n}": references[n % 10] for n in range(40)}
+    (folder / "many_refs.json").write_text(json.dumps(of_many))
+    rated = ["image_id,rater,value"]
+    for n in (k * 17 % 40 for k in range(24)):
+        rated += [f"m{n},r{rater},{1 + n * 7 % 3 + (n + rater) % 3}" for rater in range(2)]
+    (folder / "few_rated.csv").write_text("\n".join(rated) + "\n")
     (folder / "my" / "paper").mkdir(parents=True)
     printed = {"2026": PRINTED, "2027": PRINTED.replace("Table 2", "Table 3")}
     for year, numbers in printed.items():
