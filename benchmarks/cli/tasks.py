@@ -137,7 +137,7 @@ def train_rater(command: Command, options: Any) -> Outcome:
     # Raters that are not kept go only when all results are written.
     for spare in training.spare:
         shutil.rmtree(spare, ignore_errors=True)
-    _show_result(training, folder.path)
+    _show_result(training, folder.path, has_details=options.details)
     return Outcome(objective=training.objective)
 
 

@@ -27,6 +27,7 @@ from ..evaluation.measured_dataset import (
 )
 from ..evaluation.prepared_datasets import provenance
 from ..evaluation.training import rater_training
+from ..evaluation.training.headline_table import headline_table
 from ..evaluation.training.training_designs import (
     TrainingCorpus,
     TrainingJob,
@@ -34,6 +35,7 @@ from ..evaluation.training.training_designs import (
     plan_jobs,
 )
 from ..evaluation.training.transfer_table import transfer_table
+from ..evaluation.wording import synthetic_note
 from ..options.train import TrainOptions
 from ..reporting.run_results import Results
 from ..runs.frames import groups_of
@@ -123,18 +125,26 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         "training.csv": histories[["rater", *HISTORY_COLUMNS]],
     }
 
-    tables = [correlation_table(m, m.scored.metrics) for m in measured]
     notes = design_notes(options, jobs, corpora)
-    tables = [replace(table, notes=[*table.notes, *notes]) for table in tables]
-    if options.design == "transfer" and measured:
-        tables.insert(0, transfer_table(jobs, measured))
-    tables += _mean_tables(means, options)
+    details: list[ResultTable] = []
+    for dataset in measured:
+        table = correlation_table(dataset, dataset.scored.metrics)
+        details.append(replace(table, notes=[*table.notes, *notes]))
+    details += _mean_tables(means, options)
     if len(errors):
         frames["rating_errors.csv"] = errors
-        tables.append(rater_training.error_table(errors))
+        details.append(rater_training.error_table(errors))
+    leads: list[ResultTable] = []
     if measured and options.metrics and options.statistics.uses_resampling:
         frames["significance.csv"] = pd.concat([m.differences for m in measured], ignore_index=True)
-        tables += _lead_tables(measured, options)
+        leads = _lead_tables(measured, options)
+
+    short = _short_table(options, jobs, measured, leads)
+    details += [table for table in leads if table not in short]
+    if any(dataset.caption_set.card.synthetic for dataset in measured):
+        notes.insert(0, synthetic_note("metrics"))
+    tables = [replace(table, notes=[*table.notes, *notes]) for table in short]
+    tables += [replace(table, is_detail=True) for table in details]
 
     record = _record(options, jobs, corpora, trainings.cards) | clock.record()
     summary = _usage(options, jobs, folder) if options.keep else ""
@@ -146,6 +156,23 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         objective=_average_headlines(measured),
         spare=trainings.spare,
     )
+
+
+def _short_table(
+    options: TrainOptions,
+    jobs: Sequence[TrainingJob],
+    measured: Sequence[MeasuredDataset],
+    leads: list[ResultTable],
+) -> list[ResultTable]:
+    """Return the one table that is printed without `details=true`; none where nothing was tested."""
+    if not measured:
+        return []
+    if options.design == "transfer":
+        return [transfer_table(jobs, measured)]
+    # Each seed has a lead of its own, which would be a row each.
+    if leads and len(options.seeds) == 1:
+        return leads
+    return [headline_table(measured, options.target)]
 
 
 def _lead_tables(measured: Sequence[MeasuredDataset], options: TrainOptions) -> list[ResultTable]:

@@ -167,6 +167,7 @@ mean squared error on validation and test); with metrics=… significance.csv, t
     )
     device: str = option("auto", "auto, cpu, cuda, mps", read=_device_of, type=str)
     threads: int | None = option(None, "the number of CPU threads", check=shared.at_least(1))
+    details: bool = shared.details_option()
     statistics: StatisticsOptions = shared.statistics_part(
         "interval", "replicates", "level", "seed", "correction"
     )

@@ -39,6 +39,7 @@ from captau.metrics.learned.common.recipe import RaterModel, Recipe, make_recipe
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.rater import RaterCard, RaterMetric
 from captau.metrics.rows import Rows
+from tests.benchmarks.printed import lines_of
 from tests.conftest import run_captau, says
 from tests.metrics.learned.word_counter import word_counter
 
@@ -249,6 +250,26 @@ def words_options(word_counter, **changes) -> TrainOptions:
     statistics = StatisticsOptions(interval="none")
     changes = {"recipe": word_counter(), "statistics": statistics, **changes}
     return TrainOptions(**{"datasets": datasets, **changes})
+
+
+def test_a_training_prints_a_row_a_dataset_unless_details_are_asked_for(word_counter, tmp_path):
+    """SciPy's τ_c of the numbers of words; two seeds are alike, as this rater draws nothing."""
+    found = train(words_options(word_counter, seeds=(0, 1)), tmp_path / "two")
+    demo = captau.load("demo")
+    items = demo.items[demo.items["split"] == "test"].set_index("item_id")
+    words = items["caption"].str.split().str.len()
+    ratings = demo.ratings[demo.ratings["item_id"].isin(items.index)]
+    tau = scipy.stats.kendalltau(words[ratings["item_id"]], ratings["value"], variant="c").statistic
+
+    short, *others = found.tables
+    assert not short.is_detail
+    assert all(table.is_detail for table in others)
+    assert short.heads == ["coefficient", "mean", "std", "captions"]
+    assert lines_of(short) == [("demo, overall", ["τ_c", f"{100 * tau:.1f}", "0.0", "48"])]
+    assert any(note.startswith("SYNTHETIC") for note in short.notes)
+
+    alone = train(words_options(word_counter), tmp_path / "one").tables[0]
+    assert alone.heads == ["coefficient", "value", "captions"]
 
 
 def test_what_a_training_writes_is_what_its_rater_predicts(word_counter, tmp_path):
@@ -546,6 +567,7 @@ def test_transfer_prints_what_is_learned_from_each_dataset_on_each(tmp_path, cap
     status = run(*words, *data, f"output_dir={folder}")
     out, err = capsys.readouterr()
     assert status == 0, err
+    assert len(out.splitlines()) <= 20
     matrix = out.split("Learned from one dataset, tested on each")[1]
     lines = [line for line in matrix.splitlines() if line.startswith("|")][:4]
     assert lines[0] == "| learned from | demo | mine |"
@@ -662,6 +684,9 @@ def test_the_lead_over_other_metrics_is_printed_and_written(tmp_path, capsys):
     )
     printed = capsys.readouterr().out
     assert "Lead over the best of the other metrics" in printed
+    assert len(printed.splitlines()) <= 20
+    assert "agreement with people" not in printed
+    assert "agreement with people" in (out / "table.md").read_text(encoding="utf-8")
     significance = pd.read_csv(out / "significance.csv")
     tau = significance[significance["coefficient"].eq("tau_b")].set_index(["metric_a", "metric_b"])
     values = (
