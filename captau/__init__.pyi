@@ -520,7 +520,8 @@ def rank(
         by: ratings or preferences (default: ratings if the dataset has them).
         ties: the model of ties between two captions: davidson, rao_kupper.
         control: of preferences, adds a ranking with these features of captions held equal: length,
-            characters, sentences, words_per_sentence, commas.
+            characters, sentences, words_per_sentence, commas, or a metric of metrics=, such as a column
+            of your own (metrics=mine.csv control=mine).
         best_worst: the dimensions in which a system must be best, or worst, at once (default: all
             except penalties and totals).
         protocol: what differs from each dataset's usual protocol, such as `{"dimension": "recall",

@@ -12,7 +12,12 @@ from ...datasets.errors import InputError
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
 from ..evaluation.prepared_datasets import PreparedDataset, PreparedDatasets, prepare_datasets
 from ..evaluation.systems import system_ranking
-from ..evaluation.systems.controlled_ranking import ControlledRanking, rank_controlled
+from ..evaluation.systems.controlled_ranking import (
+    FEATURES,
+    ControlledRanking,
+    hold_features,
+    rank_controlled,
+)
 from ..evaluation.systems.preference_ranking import (
     PreferenceRanking,
     preference_tables,
@@ -198,7 +203,7 @@ def _rank_by_preferences(prepared: PreparedDataset, options: RankOptions) -> Res
     }
     tables = preference_tables(selection, ranking, labels, statistics, options.ties)
     if options.control:
-        controlled = _rank_controlled(prepared, ranking, options)
+        controlled = _rank_controlled(prepared, ranking, scores, options)
         tables += [ranked.table for ranked in controlled]
         parts = [frames["systems.csv"], *(ranked.systems for ranked in controlled)]
         frames["systems.csv"] = pd.concat(parts, ignore_index=True)
@@ -217,19 +222,26 @@ def _rank_by_preferences(prepared: PreparedDataset, options: RankOptions) -> Res
 
 
 def _rank_controlled(
-    prepared: PreparedDataset, ranking: PreferenceRanking, options: RankOptions
+    prepared: PreparedDataset,
+    ranking: PreferenceRanking,
+    scores: Mapping[str, pd.Series],
+    options: RankOptions,
 ) -> list[ControlledRanking]:
     """Return the ranking of each dimension with the named features held equal."""
     items = prepared.selection.items
     captions = dict(zip(items["item_id"], items["caption"], strict=True))
+    missing = [name for name in options.control if name not in FEATURES and name not in scores]
+    if missing:
+        raise InputError(f"control={missing[0]}: the metric has no scores of {prepared.name}")
+
+    features = hold_features(options.control, captions, scores)
     controlled: list[ControlledRanking] = []
     for battles in ranking.battles.by_dimension:
         of_dimension = ranking.systems["dimension"] == battles.dimension
         ranked = rank_controlled(
             prepared.name,
             battles,
-            captions=captions,
-            names=options.control,
+            features=features,
             statistics=options.statistics,
             plain=ranking.systems[of_dimension],
         )

@@ -91,10 +91,10 @@ docs/rank.md explains what they hold.
     )
     control: tuple[str, ...] = option(
         None,
-        "of preferences, adds a ranking with these features of captions held equal: {values}",
+        "of preferences, adds a ranking with these features of captions held equal: {values}, or a metric of metrics=, such "
+        "as a column of your own (metrics=mine.csv control=mine)",
         takes="FEATURE|A,B",
         read=shared.words_of,
-        check=shared.one_of(FEATURES, "feature"),
         values=lambda: FEATURES,
     )
     best_worst: tuple[str, ...] = option(
@@ -119,3 +119,6 @@ docs/rank.md explains what they hold.
     def __post_init__(self) -> None:
         super().__post_init__()
         shared.check_not_fisher(self.statistics)
+        for name in self.control:
+            known = [*FEATURES, *(metric.spec for metric in self.metrics)]
+            shared.check_choice("feature", name, known)

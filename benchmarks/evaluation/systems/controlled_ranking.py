@@ -69,6 +69,45 @@ FEATURES: Mapping[str, Feature] = {
 }
 
 
+@dataclass(frozen=True)
+class HeldFeature:
+    """A feature of the captions of a dataset.
+
+    Attributes:
+        values: by item id; not finite where there is none.
+        step, words: as of a `Feature`.
+    """
+
+    values: Mapping[str, float]
+    step: float
+    words: str
+
+
+def hold_features(
+    names: Sequence[str], captions: Mapping[str, str], scores: Mapping[str, pd.Series]
+) -> dict[str, HeldFeature]:
+    """Return features by name: those of `FEATURES`, and metrics' scores, of which effects are told by standard deviations.
+
+    Args:
+        names: of `FEATURES`, or metrics.
+        captions: by item id.
+        scores: by metric and item id.
+    """
+    held: dict[str, HeldFeature] = {}
+    for name in names:
+        if name in FEATURES:
+            feature = FEATURES[name]
+            values = {item: feature.measure(caption) for item, caption in captions.items()}
+            held[name] = HeldFeature(values, feature.step, feature.words)
+            continue
+
+        by_item = scores[name].astype(np.float64)
+        step = float(np.std(by_item[np.isfinite(by_item)]))
+        words = f"whose {name} is greater by {step:.3g} (one standard deviation)"
+        held[name] = HeldFeature(dict(by_item.items()), step, words)  # pyright: ignore[reportArgumentType]
+    return held
+
+
 def held_equal(dimension: str, names: Sequence[str]) -> str:
     """Return what the dimension is called in tables when features are held equal."""
     return f"{dimension} ({', '.join(names)} held equal)"
@@ -92,8 +131,7 @@ class ControlledRanking:
 def rank_controlled(
     dataset: str,
     battles: Battles,
-    captions: Mapping[str, str],
-    names: Sequence[str],
+    features: Mapping[str, HeldFeature],
     statistics: StatisticsOptions,
     plain: pd.DataFrame,
 ) -> ControlledRanking:
@@ -102,24 +140,31 @@ def rank_controlled(
     Args:
         dataset: its name.
         battles: the comparisons of a dimension.
-        captions: by item id.
-        names: of `FEATURES`.
+        features: by name, as `hold_features` returns them.
         statistics: the level of intervals and the correction of p-values; intervals are sandwiches, by image.
         plain: the rows of `systems.csv` of the same dimension, which the table shows beside.
     """
     fit = None
+    names = list(features)
+    differences = np.column_stack([_differences(battles, f) for f in features.values()])
     reason = _find_gap(battles, names)
+    undefined = [
+        name for name, d in zip(names, differences.T, strict=True) if not np.isfinite(d).all()
+    ]
+    if undefined and not reason:
+        reason = f"compared captions have no finite {undefined[0]}"
     if not reason:
-        features = np.column_stack([_differences(battles, captions, name) for name in names])
-        fit = fit_controlled(battles.first, battles.second, battles.signs, features, battles.image)
+        fit = fit_controlled(
+            battles.first, battles.second, battles.signs, differences, battles.image
+        )
         if fit is None:
             reason = "strengths or effects have no bound: comparisons do not tell them apart"
 
     systems = _system_rows(
         dataset, battles, fit, held_equal(battles.dimension, names), statistics, reason
     )
-    controls = _control_rows(dataset, battles, fit, names, statistics, reason)
-    table = _table(dataset, battles, systems, controls, plain, statistics, names)
+    controls = _control_rows(dataset, battles, fit, features, statistics, reason)
+    table = _table(dataset, battles, systems, controls, plain, statistics, features)
     return ControlledRanking(systems, controls, table)
 
 
@@ -138,14 +183,10 @@ def _find_gap(battles: Battles, names: Sequence[str]) -> str:
     return ""
 
 
-def _differences(battles: Battles, captions: Mapping[str, str], name: str) -> Floats:
+def _differences(battles: Battles, feature: HeldFeature) -> Floats:
     """Return a feature of each comparison's first caption less that of its second."""
-    measure = FEATURES[name].measure
-    values = {
-        item: measure(captions[item]) for item in {*battles.first_items, *battles.second_items}
-    }
-    first = np.array([values[item] for item in battles.first_items])
-    second = np.array([values[item] for item in battles.second_items])
+    first = np.array([feature.values[item] for item in battles.first_items], dtype=np.float64)
+    second = np.array([feature.values[item] for item in battles.second_items], dtype=np.float64)
     return first - second
 
 
@@ -204,13 +245,12 @@ def _control_rows(
     dataset: str,
     battles: Battles,
     fit: ControlledStrengths | None,
-    names: Sequence[str],
+    features: Mapping[str, HeldFeature],
     statistics: StatisticsOptions,
     reason: str,
 ) -> pd.DataFrame:
     rows: list[tuple[object, ...]] = []
-    for number, name in enumerate(names):
-        feature = FEATURES[name]
+    for number, (name, feature) in enumerate(features.items()):
         share = (np.nan, np.nan, np.nan)
         note = reason
         if fit is not None:
@@ -227,7 +267,7 @@ def _table(
     controls: pd.DataFrame,
     plain: pd.DataFrame,
     statistics: StatisticsOptions,
-    names: Sequence[str],
+    features: Mapping[str, HeldFeature],
 ) -> ResultTable:
     """Return the table of strengths with features held equal, beside the plain ones."""
     plain_by_system = plain.set_index("system")
@@ -251,20 +291,20 @@ def _table(
         "rests on, such as the details that a longer caption has, is taken out as well."
     ]
     reason = str(systems["note"].iloc[0])
-    verdict = f"{reason[:1].upper()}{reason[1:]}." if reason else effect_words(controls, statistics)
-    title = f"{dataset}, {held_equal(battles.dimension, names)}: strengths of {len(rows)} systems"
+    verdict = f"{reason[:1].upper()}{reason[1:]}." if reason else effect_words(controls, features)
+    title = f"{dataset}, {held_equal(battles.dimension, list(features))}: strengths of {len(rows)} systems"
     columns = ["strength", "low", "high", "rank", "plain strength", "plain rank"]
     return ResultTable(title, "system", columns, rows, notes=notes, verdict=verdict)
 
 
-def effect_words(controls: pd.DataFrame, statistics: StatisticsOptions) -> str:
+def effect_words(controls: pd.DataFrame, features: Mapping[str, HeldFeature]) -> str:
     """Say how often a caption wins whose feature is greater, all else equal."""
     sentences: list[str] = []
     for row in controls.to_dict("records"):
         value, low, high = (
             format_number(row[name], 100, 0) for name in ("effect", "ci_low", "ci_high")
         )
-        words = FEATURES[str(row["feature"])].words
+        words = features[str(row["feature"])].words
         sentence = f"A caption {words} wins {value} % of the time, all else equal ({low} to {high})"
         if row["ci_low"] <= 0.5 <= row["ci_high"]:
             sentence += ", which is not beyond chance"

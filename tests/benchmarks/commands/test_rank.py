@@ -393,6 +393,35 @@ def test_with_length_held_equal_the_longer_system_is_no_better(tmp_path, capsys)
     assert sentence in printed
 
 
+def test_a_column_of_ones_own_is_held_equal(tmp_path, capsys):
+    """The number of words as a column: the strengths are those of control=length, and effects are of a standard deviation."""
+    write_biased_pairs(tmp_path / "pairs.csv", 160)
+    pairs = pd.read_csv(tmp_path / "pairs.csv")
+    captions = pd.concat(
+        [pairs[["image", f"caption_{k}"]].set_axis(["image", "caption"], axis=1) for k in "ab"]
+    )
+    sizes = captions["caption"].str.split().str.len()
+    captions.assign(size=sizes).to_csv(tmp_path / "own.csv", index=False)
+    words = ["dataset=file", f"file.path={tmp_path / 'pairs.csv'}", "statistics.replicates=100"]
+    words.append(f'metrics=["file(path={tmp_path}/own.csv,name=size,score_column=size)"]')
+    by_length = rank(tmp_path / "length", *words, "control=length")["systems"]
+    by_size = rank(tmp_path / "size", *words, "control=size")["systems"]
+    columns = ["system", "value", "ci_low", "ci_high", "rank"]
+    expected = by_length[by_length["dimension"] == "overall (length held equal)"][columns]
+    held = by_size[by_size["dimension"] == "overall (size held equal)"][columns]
+    pd.testing.assert_frame_equal(held, expected)
+
+    effect, of_words = (
+        pd.read_csv(tmp_path / name / "controls.csv")["effect"].item()
+        for name in ("size", "length")
+    )
+    # Both effects are of one logistic slope, told for a standard deviation and for ten words.
+    step = captions.assign(size=sizes).drop_duplicates(["image", "caption"])["size"].std(ddof=0)
+    slope = np.log(of_words / (1 - of_words)) / 10
+    assert np.log(effect / (1 - effect)) / slope == pytest.approx(step, rel=0.02)
+    assert "A caption whose size is greater by" in " ".join(capsys.readouterr().out.split())
+
+
 def test_features_are_held_equal_only_where_pairs_tell(tmp_path, capsys):
     write_biased_pairs(tmp_path / "pairs.csv", 16)
     words = ["dataset=file", f"file.path={tmp_path / 'pairs.csv'}", "statistics.replicates=100"]
