@@ -314,11 +314,12 @@ SEPARATORS = (
 )
 #: Where sentences, or parts of one, may be captions of their own.
 _FULL_STOP = re.compile(r"\.\s+")
+_SENTENCE_END = re.compile(r"[.!?]\s+[A-Z]")
 _COMMA = re.compile(r",\s+")
 #: The most words of five captions that are joined; a text of more is one long description.
 _LONGEST_JOINED = 80
 #: The fewest words of a part between commas that may be a caption.
-_SHORTEST_PART = 4
+_SHORTEST_PART = 6
 #: The patterns of markup that may be a separator as well.
 _MARKUP = (TOKENS, HTML, THOUGHTS, re.compile(r"^[*_]+$"))
 #: A sign or a tag within a text that whole captions have now and then, and nearly no set of captions in each.
@@ -423,6 +424,8 @@ def _find_glued(texts: Sequence[PlacedText], noun: str) -> list[SuspectedFault]:
         if is_of_captions and any(pattern.search(separator.shown) for pattern in _MARKUP):
             continue
         holding = [text for text in texts if separator.pattern.search(text.text)]
+        if separator.is_common:
+            holding = [text for text in holding if not _is_prose(text.text, separator.pattern)]
         # A bar in one caption is a bar.
         is_common = separator.is_common or (is_of_captions and len(separator.shown) == 1)
         if holding and not (is_common and 2 * len(holding) < len(texts)):
@@ -442,6 +445,13 @@ def _find_glued(texts: Sequence[PlacedText], noun: str) -> list[SuspectedFault]:
     return [_make_finding("glued", words, held[shown], len(texts), noun, remedy=remedy)]
 
 
+def _is_prose(text: str, pattern: re.Pattern[str]) -> bool:
+    """Tell whether a text has more sentences than parts between a sign, as a long description has."""
+    n_parts = 1 + sum(1 for _ in pattern.finditer(text))
+    n_sentences = 1 + sum(1 for _ in _SENTENCE_END.finditer(text))
+    return n_sentences > n_parts
+
+
 def _find_glued_sentences(texts: Sequence[PlacedText]) -> dict[str, list[PlacedText]]:
     """Return the texts whose sentences, or parts between commas, each begin as a caption does, by the sign between them.
 
@@ -452,7 +462,7 @@ def _find_glued_sentences(texts: Sequence[PlacedText]) -> dict[str, list[PlacedT
     for shown, pattern in (("a full stop", _FULL_STOP), ("a comma", _COMMA)):
         glued = [text for text in texts if _has_captions_between(text.text, pattern)]
         if len(glued) > 2 and 2 * len(glued) >= len(texts):
-            held[shown] = glued
+            held[shown] = [text for text in texts if pattern.search(text.text)]
 
     return held
 
@@ -490,10 +500,14 @@ def _find_rare_signs(texts: Sequence[PlacedText], *, without_markup: bool) -> li
 
 def _is_of_script(sign: str, text: str) -> bool:
     """Tell whether a sign is a vowel sign, or of the punctuation of a script that is not Latin."""
-    categories = {unicodedata.category(character)[0] for character in sign}
-    if sign.isascii() or categories <= {"S"}:
+    categories = {unicodedata.category(character) for character in sign}
+    kinds = {category[0] for category in categories}
+    if sign.isascii() or kinds <= {"S"}:
         return False
-    return not categories.isdisjoint("MC") or find_script([text]) != "latin"
+    # Quotes are of every script.
+    if not kinds.isdisjoint("MC") or not categories.isdisjoint(("Pi", "Pf")):
+        return True
+    return find_script([text]) != "latin"
 
 
 def _run_text_checks(

@@ -188,6 +188,8 @@ class NameFinder:
         self.used["caption"] = found
         # A row that lacks it has no caption: 'caption' is the other side's.
         self._is_beside_caption = "caption" in names
+        if self._is_beside_caption:
+            self.unread["caption"] = None
         return found
 
     def _find_known(self, aliases: tuple[str, ...], names: Collection[str]) -> str | None:

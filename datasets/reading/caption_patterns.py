@@ -22,11 +22,11 @@ FAILURES = re.compile(
     | ^\s*(?:an?\ )?(?:\w+\ )?error\b(?:\s*[:(]|\s+(?:code|occurred|\d)|\s*$)
     | \b(?:api|request|server|connection|timeout|rate\ limit|runtime|value|type|key|json)\s?error\b
     | \bout\ of\ memory\b | ^\s*http\s?[45]\d\d\b.{0,40}$
-    | ^\s*[45]\d\d\s*(?:[:-]\s*\D|(?:not\ found|internal|too\ many|bad|service|gateway|forbidden|unauthori[sz]ed|server|client|conflict)\b.{0,30}$)
+    | ^\s*[45]\d\d\s*[:-]?\s*(?:(?:not\ found|internal|too\ many|bad|service|gateway|forbidden|unauthori[sz]ed|server|client|conflict)\b.{0,30}$)
     | ^\W*(?:blocked|filtered|time[ -]?out|timed[ ]out|fail(?:ed|ure)?|skip(?:ped)?|aborted|cancell?ed|safety|recitation
         |prohibited_content|blocklist|max_tokens|content_filter(?:ed)?)\W*$
     | ^\W*finish_?reason\b | ^\W*(?:content|request|response|prompt|output|answer)\ (?:blocked|filtered|rejected|refused|denied)\W*$
-    | \b(?:request|response|prompt|output|content)\ (?:was|has\ been|is)\ (?:blocked|filtered|rejected|flagged|denied)\b
+    | \b(?:request|response|prompt|output|content)\ (?:was|were|has\ been)\ (?:blocked|filtered|rejected|flagged|denied)\b
     | ^\s*i\ (?:don['’]t|do\ not)\ know\b.{0,12}$
     | ^\s*(?:too\ many\ requests|bad\ gateway|service\ unavailable)\b
     | \b(?:request|connection|operation|response)\ (?:timed\ out|was\ blocked|refused)\b | \bblocked\ (?:by|due\ to)\b.*\b(?:safety|filter|policy)

@@ -56,6 +56,7 @@ def placed(texts: dict[int, str]) -> list[PlacedText]:
         ("SAFETY", "failed"),
         ("429", "number"),
         ("404 Not Found", "failed"),
+        ("500: Internal Server Error", "failed"),
         ("I don't know", "failed"),
         ("Sorry, something went wrong", "failed"),
         ("I'm sorry, but I can't help", "failed"),
@@ -112,6 +113,9 @@ def test_a_caption_has_a_fault(caption: str, code: str) -> None:
         "A sign that reads ASSISTANT: 5",
         "a café",
         "クルマＴシャツ",
+        "404: a painting of a number",
+        "the output is blocked by a wall",
+        "a road blocked by snow",
     ],
 )
 def test_a_usual_caption_has_none(caption: str) -> None:
@@ -223,3 +227,11 @@ def test_what_one_check_names_is_not_named_twice() -> None:
     assert [finding.code for finding in check_captions(ids)] == ["image_id"]
     chat = {i: f"USER: describe it.\nASSISTANT: {text}" for i, text in CAPTIONS.items()}
     assert [f.code for f in check_captions(placed(chat))] == ["turns", "same_words"]
+
+
+def test_paragraphs_and_quotes_join_nothing() -> None:
+    prose = "The light is soft. A fence stands behind.\n\nOverall, the scene is calm. It is early."
+    for form in ("{} in spring. " + prose, "un homme « {} »", "{}, a dog and a cat"):
+        texts = {i: form.format(text) for i, text in CAPTIONS.items()}
+        assert "glued" not in {finding.code for finding in check_captions(placed(texts))}
+        assert "glued" not in {finding.code for finding in check_references(placed(texts))}
