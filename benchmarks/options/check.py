@@ -96,7 +96,7 @@ class CheckOptions(Options):
     examples: ClassVar[str] = """
 captau check baseline=golden/demo.yaml update=true metrics=text_all
 captau check baseline=golden/demo.yaml
-captau check baseline=golden/demo.yaml metrics=cider  checks one of its metrics
+captau check baseline=golden/demo.yaml metrics=cider
 captau check baseline=golden/demo.yaml update=true      accepts what moved: review the diff
 captau check baseline=golden/demo.yaml junit=captau.xml versions=none
 captau check baseline=mine.yaml update=true dataset=flickr8k_expert metrics=mine:score

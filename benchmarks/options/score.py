@@ -288,8 +288,8 @@ class DocumentFrequencyOptions(Options):
     )
     tokenize: Tokenize = option(
         "ptb",
-        "the tokeniser of save_df=; it must be that of the metric that reads the file",
-        takes="ptb|intl|zh|ja|char",
+        "the tokeniser of save_df=: ptb, intl, zh, ja or char; it must be that of the metric that reads the file",
+        takes="RULE",
     )
     flagged: str = part(lambda composed: composed["flagged"], default="drop")
 
