@@ -29,7 +29,7 @@ from ..evaluation.judges.calibration import (
 )
 from ..evaluation.judges.calibration_tables import (
     CalibratedDimension,
-    TableChoices,
+    CalibrationTableChoices,
     calibration_tables,
     pair_table,
 )
@@ -177,7 +177,7 @@ def run(options: CalibrateOptions) -> Results:
         clock,
         seed=options.statistics.seed,
     )
-    table_choices = TableChoices(
+    table_choices = CalibrationTableChoices(
         good=options.good,
         choose=options.choose,
         precision=options.precision,

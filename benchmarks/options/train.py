@@ -92,7 +92,6 @@ class TrainOptions(shared.ScoringOptions):
 captau train rater=icr                                 on the embedded demo
 captau train rater=icr seeds=0,1,2 metrics=text        three trainings, beside metrics that need none
 captau train rater=icr dataset=cocog rater.images=vilbert_images.npz rater.texts=vilbert_texts.npz
-captau train rater=icr shuffled=true                   the control that a rater must beat
 """
     notes: ClassVar[str] = """
 rater.OPTION= sets an option of the rater; --cfg job shows them. protocol.* decide how predictions are judged. A training

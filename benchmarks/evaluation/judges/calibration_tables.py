@@ -40,8 +40,8 @@ PROBABILITY_WORDS = {
 
 
 @dataclass(frozen=True)
-class TableChoices:
-    """What tables say of a run.
+class CalibrationTableChoices:
+    """The choices of a calibration, of which its tables speak.
 
     Attributes:
         good: when a caption is good.
@@ -98,7 +98,9 @@ class CalibratedDimension:
 
 
 def calibration_tables(
-    dimensions: Sequence[CalibratedDimension], labels: Mapping[str, str], choices: TableChoices
+    dimensions: Sequence[CalibratedDimension],
+    labels: Mapping[str, str],
+    choices: CalibrationTableChoices,
 ) -> list[ResultTable]:
     """Return the tables of every dataset and dimension."""
     tables: list[ResultTable] = []
@@ -114,7 +116,7 @@ def calibration_tables(
 
 
 def _answer_table(
-    dimension: CalibratedDimension, labels: Mapping[str, str], choices: TableChoices
+    dimension: CalibratedDimension, labels: Mapping[str, str], choices: CalibrationTableChoices
 ) -> ResultTable:
     rows: list[Row] = []
     for metric in dimension.measures:
@@ -181,7 +183,7 @@ def _with_reach(measure: Measure) -> list[AnyCell]:
     return [number_cell(measure.value, 100, 1), number_cell(reach, 100, 1)]
 
 
-def _threshold_note(dimension: CalibratedDimension, choices: TableChoices) -> str:
+def _threshold_note(dimension: CalibratedDimension, choices: CalibrationTableChoices) -> str:
     first = dimension.n_first_images
     second = dimension.n_second_images
     words = RULE_WORDS[choices.choose].format(precision=choices.precision)
@@ -251,7 +253,7 @@ def _percent(measure: Measure) -> str:
 
 
 def _probability_table(
-    dimension: CalibratedDimension, labels: Mapping[str, str], choices: TableChoices
+    dimension: CalibratedDimension, labels: Mapping[str, str], choices: CalibrationTableChoices
 ) -> ResultTable:
     rows: list[Row] = []
     for metric in dimension.measures:
@@ -284,7 +286,7 @@ def _probability_table(
 
 
 def _unlabelled_table(
-    dimension: CalibratedDimension, labels: Mapping[str, str], choices: TableChoices
+    dimension: CalibratedDimension, labels: Mapping[str, str], choices: CalibrationTableChoices
 ) -> ResultTable:
     rows: list[Row] = []
     notes: list[tuple[str, str, str]] = []
