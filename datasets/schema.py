@@ -348,7 +348,7 @@ class CaptionSet:
 
     @cached_property
     def has_own_splits(self) -> bool:
-        """Whether its splits are its authors', and not those that captau gives every image (`split_of`)."""
+        """True where its splits are its authors', and not those that captau gives every image (`split_of`)."""
         pairs = zip(self._items["image_id"], self._items["split"], strict=True)
         return any(split != split_of(image_id) for image_id, split in pairs)
 

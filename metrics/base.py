@@ -415,7 +415,7 @@ class Metric(ABC):
 
     @property
     def is_published(self) -> bool:
-        """Whether its scores are not computed here, but are those that somebody published."""
+        """True where its scores are not computed here, but are those that somebody published."""
         return False
 
     @property

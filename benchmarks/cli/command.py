@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command leaves to the program that started it.
+    """The exit status and headline value that a command leaves to the program that started it.
 
     Attributes:
         status: the exit status.

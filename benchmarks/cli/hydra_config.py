@@ -1,4 +1,4 @@
-"""What Hydra knows of a command: its schema with defaults, its config groups, and where its runs go.
+"""The configuration of a command for Hydra: its schema with defaults, its config groups, and where its runs go.
 
 Hydra composes a command's configuration of this, of captau's YAML files and of one's own.
 """

@@ -109,7 +109,7 @@ PAIRS = "pairs"
 
 @dataclass
 class _Found:
-    """What was found so far.
+    """The findings so far.
 
     Attributes:
         calibration, bins, roc: rows of the files.
@@ -298,7 +298,7 @@ class _DatasetCalibrator:
 
     @property
     def choices(self) -> CalibrationChoices:
-        """How metrics are calibrated."""
+        """The options of the calibration."""
         return CalibrationChoices(
             choose=self.options.choose,
             precision=self.options.precision,

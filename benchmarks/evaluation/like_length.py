@@ -1,4 +1,4 @@
-"""How much of a metric's agreement on preferences is length's: its accuracy on pairs whose captions are about equally long.
+"""The part of a metric's agreement on preferences that is length's: its accuracy on pairs whose captions are about equally long.
 
 `captau bench` writes it as `length.csv`. Pairs of like length are the first of the bands of `length_bands`, about the quarter
 of the pairs whose captions differ least in their number of words; `captau sensitivity kind=length` has all bands.

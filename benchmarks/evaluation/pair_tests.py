@@ -1,4 +1,4 @@
-"""What tests of every two metrics, or systems, found, for the sentences that say who is ahead of whom.
+"""Findings of the tests of every two metrics, or systems, for the sentences that say who is ahead of whom.
 
 A rank is no such finding: rank 2 says that a metric is worse than some metric of rank 1, and not than which. So a
 sentence is made of the tests themselves, with the correction by which tables print them.
@@ -55,7 +55,7 @@ class Standing:
 
 
 class Finding(Enum):
-    """What is known of one metric, or system, less another."""
+    """The difference of one metric, or system, from another, as far as it is known."""
 
     #: It is significantly better.
     AHEAD = auto()
@@ -79,7 +79,7 @@ _OPPOSITE = {Finding.AHEAD: Finding.BEHIND, Finding.BEHIND: Finding.AHEAD}
 
 @dataclass(frozen=True)
 class PairTests:
-    """What tests of every two metrics, or systems, found.
+    """The findings of the tests of every two metrics, or systems.
 
     Attributes:
         findings: by the names of two, of the first less the second, both ways round; a pair that is absent was not

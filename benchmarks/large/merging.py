@@ -1,4 +1,4 @@
-"""What is counted over all shards at once, by DuckDB: beyond memory it works on the disk.
+"""Counts over all shards at once, by DuckDB: beyond memory it works on the disk.
 
 The workers write Parquet files; DuckDB adds the document frequencies of n-grams, puts scores in order for their
 percentiles, fills histograms, and counts the rows that repeat an earlier one.

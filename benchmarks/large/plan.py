@@ -1,4 +1,4 @@
-"""What all tasks of a large run have to know, wherever they run."""
+"""The plan of a large run, which all its tasks know wherever they run."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def run(options: LargeOptions) -> LargeScores:
 
 @dataclass(frozen=True)
 class Scored:
-    """What a run found out, beside the files of scores.
+    """The findings of a run beside the files of scores.
 
     Attributes:
         shards: the shards.

@@ -70,7 +70,7 @@ class OpenShard:
 
     @property
     def names_systems(self) -> bool:
-        """Whether the shard has a column `system`, which is not read."""
+        """True where the shard has a column `system`, which is not read."""
         return has_column(self.path, self._shard, "system")
 
 

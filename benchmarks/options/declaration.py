@@ -44,7 +44,7 @@ class Given:
 
 @dataclass(frozen=True)
 class PythonValue:
-    """What an option takes from Python beside what can be typed.
+    """The values that an option takes from Python beside those that can be typed.
 
     Attributes:
         annotation: the type of the keyword, as a signature shows it.
@@ -132,7 +132,7 @@ class Composed:
 
 @dataclass(frozen=True)
 class Declaration:
-    """How a field is read.
+    """The way in which a field is read.
 
     Attributes:
         options: those that it is read from.

@@ -90,7 +90,7 @@ docs/submissions.md shows the formats.
 
     @property
     def named_kind(self) -> str | None:
-        """What the options say that the file holds, `captions` or `scores`; None where its content tells."""
+        """The kind of file that the options name, `captions` or `scores`; None where its content tells."""
         if self.kind is not None:
             return self.kind
         if self.dataset is not None:

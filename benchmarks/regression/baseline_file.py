@@ -314,7 +314,7 @@ def _check_correlation(key: str) -> str:
 
 
 class _DataFields(YamlModel):
-    """What a dataset was."""
+    """The dataset of a baseline, as it was then."""
 
     revision: str
     items: Count

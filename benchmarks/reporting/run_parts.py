@@ -379,7 +379,7 @@ class ScoredCaptions(RunPart):
 
     @cached_property
     def tests(self) -> dict[str, PairTests]:
-        """What the tests of every two systems found, by metric."""
+        """The findings of the tests of every two systems, by metric."""
         tests: dict[str, PairTests] = {}
         for metric in self.metrics:
             differences = self.differences[self.differences["metric"] == metric]

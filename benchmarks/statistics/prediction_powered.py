@@ -111,7 +111,7 @@ class RatedSample:
 
 @dataclass(frozen=True)
 class Influences:
-    """What each rating adds to an estimate's error; their sum is the error to first order.
+    """The part of each rating in an estimate's error; their sum is the error to first order.
 
     Attributes:
         sampling: of the choice of captions, shape (n_ratings,).
@@ -347,7 +347,7 @@ class _Rated:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What metrics predict of the rated captions.
+    """The predictions of metrics for the rated captions.
 
     Attributes:
         values: predictions less the mean prediction of all captions, shape (n_rated,).

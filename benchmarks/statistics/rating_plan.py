@@ -1,4 +1,4 @@
-"""Which images to have rated next, and how many: strata, their shares of the ratings, and sizes of samples.
+"""The choice of images to have rated next, and of how many: strata, their shares of the ratings, and sizes of samples.
 
 Images are drawn at random within strata, so that each image's probability is known and any choice can be weighed back
 (`prediction_powered`). Of one stratum this is plain random choice. With `stratified`, strata are of like scores and get

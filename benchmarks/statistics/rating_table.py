@@ -238,7 +238,7 @@ CEILINGS = {
 
 @dataclass(frozen=True)
 class Ceiling(AgreementMeasure):
-    """What people reach, with the data points that it is the coefficient of.
+    """The coefficient that people reach, with the data points that it is the coefficient of.
 
     Attributes:
         points: for each draw, whose mean it is, the scores, the ratings, and the indices of the items

@@ -76,7 +76,7 @@ class TextCheck:
 
 @dataclass(frozen=True)
 class SuspectedFault:
-    """What one check found in a file.
+    """The finding of one check in a file.
 
     Attributes:
         code: the check's.

@@ -141,7 +141,7 @@ def match_forms(
 
 @dataclass(frozen=True)
 class _Match:
-    """What a rule matches.
+    """The matches of a rule.
 
     Attributes:
         words: as of the rule.

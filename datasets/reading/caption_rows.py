@@ -62,7 +62,7 @@ _ROW = 16
 
 @dataclass(frozen=True)
 class CaptionRow:
-    """What a file says of an image's caption or references in one place.
+    """The caption or references of an image in one place of a file.
 
     Attributes:
         where: the place for messages.

@@ -1,4 +1,4 @@
-"""What a file is, told from its first bytes: JSON, a table and its delimiter, Parquet, Excel, or nothing that captau reads.
+"""The kind of a file, told from its first bytes: JSON, a table and its delimiter, Parquet, Excel, or nothing that captau reads.
 
 The ending of a file's name counts only where the bytes leave a choice, as between commas and tabs.
 """

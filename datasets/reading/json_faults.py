@@ -1,4 +1,4 @@
-"""What is wrong with JSON that cannot be read: a comma too many, what Python prints instead of JSON, or a file that was cut."""
+"""Faults of JSON that cannot be read: a comma too many, what Python prints instead of JSON, or a file that was cut."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def _option(default: Any, text: str, *, takes: str = "", is_literal: bool = Fals
 
 @dataclass(frozen=True, kw_only=True)
 class JudgementOptions:
-    """How a file of a user's own judgements is read: names of columns, scales, and which rows count.
+    """Options of reading a file of a user's own judgements: names of columns, scales, and which rows count.
 
     Raises:
         InputError: where there is no path, or a value makes no sense.

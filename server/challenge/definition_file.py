@@ -86,7 +86,7 @@ class _ReferenceFields(YamlModel):
 
 
 class _VisibilityFields(YamlModel):
-    """What visitors and teams see."""
+    """The texts that visitors and teams see."""
 
     leaderboard: Literal["private", "public"] = "private"
     per_item: bool = False

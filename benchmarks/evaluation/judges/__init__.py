@@ -1,1 +1,1 @@
-"""Whether the answers of a judge, or of a metric with a threshold, can be believed."""
+"""The credibility of the answers of a judge, or of a metric with a threshold."""

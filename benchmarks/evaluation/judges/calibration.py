@@ -1,4 +1,4 @@
-"""Whether a metric's yes can be believed: errors, agreement, probabilities, and the share of bad captions that it stands for.
+"""The worth of a metric's yes: errors, agreement, probabilities, and the share of bad captions that it stands for.
 
 A metric says yes to a caption whose score reaches a threshold, as a judge does who keeps or flags captions. A threshold that was
 chosen on the captions on which it is reported looks better than it is; so it is chosen on one half of the images and
@@ -45,7 +45,7 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class CalibrationChoices:
-    """How a metric is calibrated.
+    """Options of the calibration of a metric.
 
     Attributes:
         choose: a rule of `THRESHOLD_RULES`.
@@ -110,7 +110,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a metric's yes is worth.
+    """The worth of a metric's yes, as measured.
 
     Attributes:
         threshold: captions of this score or more get a yes; more is better. NaN where there is none.

@@ -61,7 +61,7 @@ class CalibrationTableChoices:
 
 @dataclass(frozen=True)
 class CalibratedDimension:
-    """What was measured of a dataset's dimension.
+    """The measurements of a dataset's dimension.
 
     Attributes:
         selection: the dataset.

@@ -29,7 +29,7 @@ Pair = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class DrawOptions:
-    """What a table of a paper says of its draws of references.
+    """The draws of references of a table, as its paper describes them.
 
     Attributes:
         pool: the dataset that has all references of each image.

@@ -57,7 +57,7 @@ class ScoredSystems:
 
 @dataclass(frozen=True)
 class RatedChoice:
-    """How the rated images were chosen.
+    """The choice of the rated images.
 
     Attributes:
         strata: of each image, shape (n_images,).

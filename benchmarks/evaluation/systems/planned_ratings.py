@@ -1,4 +1,4 @@
-"""Which images to have rated next and how many, and the study in which people rate them."""
+"""The plan of which images to have rated next and how many, and the study in which people rate them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COMPARISON = "ab"
 
 @dataclass(frozen=True)
 class PlanWishes:
-    """What a plan is to reach.
+    """The goal of a plan.
 
     Attributes:
         n: the images that are rated in all; None where a width or a difference says how many.
@@ -72,7 +72,7 @@ class PlanWishes:
 
 @dataclass(frozen=True)
 class Pilot:
-    """What the ratings so far say.
+    """The estimates from the ratings so far.
 
     Attributes:
         rated: the images that are rated, shape (n_rated,).
