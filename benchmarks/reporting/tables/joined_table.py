@@ -136,16 +136,7 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     mean_note = _average_runs(columns, drafts) if is_survey and len(sources) > 1 else ""
     has_dropped_clusters = _without_clusters(columns, drafts)
     _finish_cells(columns, drafts)
-
-    # Who names rows wants them in that order.
-    if choices.sort or not (choices.rows or is_paper):
-        drafts = sort_rows(drafts, columns, choices.sort)
-    drafts = _by_kind(drafts)
-    if choices.ranks == "groups":
-        drafts = group_by_rank(drafts, columns, choices.sort)
-    # Labels come last, since rows are found by their original names.
-    name_rows(drafts, choices.names, choices.own)
-    tell_published_apart(drafts, has_sources=choices.notes == "none")
+    drafts = _order_and_name(drafts, columns, choices, is_paper=is_paper)
 
     notes = _notes(sources, columns, drafts, choices, mean_note, is_survey=is_survey)
     notes += published.notes(drafts, has_details=has_details)
@@ -165,6 +156,7 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     letters: dict[str, str] = {}
     rows = [_row(draft, columns, letters) for draft in drafts]
     headings = [draft.heading or heading_of(draft.kind) for draft in drafts]
+
     signed = [draft for draft in drafts if draft.signature and has_details]
     signatures = [(draft.label, shorten_hashes(draft.signature)) for draft in signed]
     return ResultTable(
@@ -181,6 +173,27 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
         has_legend=choices.notes != "none",
         latex_label=choices.label or "",
     )
+
+
+def _order_and_name(
+    drafts: list[RowDraft],
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    choices: TableChoices,
+    *,
+    is_paper: bool,
+) -> list[RowDraft]:
+    """Return the rows in their order and give them their final labels."""
+    # Who names rows wants them in that order.
+    if choices.sort or not (choices.rows or is_paper):
+        drafts = sort_rows(drafts, columns, choices.sort)
+    drafts = _by_kind(drafts)
+    if choices.ranks == "groups":
+        drafts = group_by_rank(drafts, columns, choices.sort)
+
+    # Labels come last, since rows are found by their original names.
+    name_rows(drafts, choices.names, choices.own)
+    tell_published_apart(drafts, has_sources=choices.notes == "none")
+    return drafts
 
 
 def _by_kind(drafts: Sequence[RowDraft]) -> list[RowDraft]:
