@@ -165,12 +165,16 @@ class OwnReferences:
     def count(self) -> str:
         """Return "12 of 360 captions repeat one of their image's references, 3 of them exactly"."""
         share = f"{self.n_copies:,} of {len(self.is_copy):,} captions"
+        words = "repeat one of their image's references"
         if self.n_copies == 1:
             words = "repeats one of its image's references"
-        else:
-            words = "repeat one of their image's references"
 
-        return f"{share} {words}, {self.n_exact:,} of them exactly"
+        exactness = f", {self.n_exact:,} of them exactly"
+        if self.n_exact == self.n_copies:
+            exactness = " exactly" if self.n_copies else ""
+        elif not self.n_exact:
+            exactness = " but for case, blanks or punctuation"
+        return f"{share} {words}{exactness}"
 
     @property
     def n_exact(self) -> int:

@@ -431,7 +431,7 @@ def test_a_note_counts_the_captions_of_all_systems_that_are_among_their_referenc
     (note,) = [note for note in results.tables[0].notes if "their image's" in note]
     assert note == (
         "c: 2 of 3 captions repeat one of their image's references, 1 of them exactly; d: 1 of 3 captions repeats one "
-        "of its image's references, 1 of them exactly. These captions are scored against themselves, and too high: "
+        "of its image's references exactly. These captions are scored against themselves, and too high: "
         "remove them from the references."
     )
 

@@ -79,9 +79,7 @@ def test_leave_out_image_scores_all_captions_of_the_image_without_it(ratings_fil
 def test_a_single_copy_is_counted_in_the_singular() -> None:
     marks = np.array([True, False, False])
     copies = OwnReferences(marks, marks, marks, [("a dog",)] * 3)
-    assert (
-        copies.count() == "1 of 3 captions repeats one of its image's references, 1 of them exactly"
-    )
+    assert copies.count() == "1 of 3 captions repeats one of its image's references exactly"
 
 
 @pytest.mark.parametrize(
