@@ -444,6 +444,15 @@ class Scratch:
                     archive.writestr(name, json.dumps(CAPTIONS))
             elif words[0] == "validate" and word.endswith(".json") and "=" not in word:
                 self.lacking(word, CAPTIONS)
+            elif (
+                words[0] == "validate"
+                and word.endswith(".csv")
+                and "columns.caption=answer" in words
+            ):
+                table = "image_id,answer\n"
+                for row in CAPTIONS:
+                    table += f"{row['image_id']},{row['caption']}\n"
+                self.lacking(word, table)
             elif words[0] == "validate" and word.endswith(".csv"):
                 of = [w.partition("=")[2] for w in words if w.startswith("dataset=")]
                 self.lacking(word, self.scores(of))

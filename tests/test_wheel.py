@@ -63,6 +63,7 @@ def test_command_runs_from_the_wheel(wheel, tmp_path):
     assert sorted(p.name for p in (tmp_path / "out").iterdir() if p.name != ".hydra") == [
         "correlations.csv",
         "items.parquet",
+        "length.csv",
         "preferences.parquet",
         "ranks.csv",
         "ratings.parquet",

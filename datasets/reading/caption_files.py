@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from .cells import (
     fill_empty,
     is_printed_list,
     parse_references,
+    split_joined,
     text_of,
 )
 from .flags import describe_void, find_flags
@@ -311,9 +313,11 @@ class _ReferenceCollector:
 
         if "caption" in row.cells:
             value = fill_empty(text_of(row.cells["caption"]))
-            caption = field({"caption": value}, "caption", str, row.where)
-            has_several = SEPARATOR.strip() in caption or is_printed_list(caption.strip())
-            texts = parse_references(caption if has_several else [caption], row.where, "caption")
+            if not isinstance(value, list):
+                # ` ||| ` in some captions of JSON is a part of them, as for pycocoevalcap.
+                caption = field({"caption": value}, "caption", str, row.where)
+                value = caption if is_printed_list(caption.strip()) else [caption]
+            texts = parse_references(value, row.where, "caption")
             self._single.setdefault(image_id, []).extend(texts)
             return
 
@@ -340,7 +344,11 @@ class _ReferenceCollector:
             InputError: where there are none, or none of the split.
         """
         texts = dict(self._listed)
+        single_captions = list(chain.from_iterable(self._single.values()))
+        are_joined = all(SEPARATOR.strip() in caption for caption in single_captions)
         for image_id, captions in self._single.items():
+            if are_joined:
+                captions = split_joined(captions)
             texts[image_id] = tuple(captions)
         if not texts:
             raise InputError(f"{source.name}: it contains no references")

@@ -22,7 +22,14 @@ from .caption_names import (
     only,
     unpack_row,
 )
-from .cells import SEPARATOR, check_one_text, fill_empty, is_printed_list, text_of
+from .cells import (
+    SEPARATOR,
+    check_one_text,
+    fill_empty,
+    is_printed_list,
+    split_joined,
+    text_of,
+)
 from .file_kinds import find_kind
 from .flags import FLAGS
 from .json_faults import describe_encoded_twice
@@ -152,6 +159,11 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
         else:
             # An empty cell is an empty text in every kind of table.
             texts["caption"] = table.texts(caption_column, hint, empty="")
+            if content != "caption":
+                texts["caption"] = [
+                    split_joined([text]) if SEPARATOR.strip() in text else text
+                    for text in texts["caption"]
+                ]
     if content == "caption" and "system" in table:
         texts["system"] = table.filled("system")
 

@@ -135,6 +135,16 @@ def parse_references(value: Any, where: str, name: str = "references") -> tuple[
     return tuple(map(replace_surrogates, references))
 
 
+def split_joined(captions: Sequence[str]) -> list[str]:
+    """Return captions, each that joins several by ` ||| ` as those several."""
+    texts: list[str] = []
+    for caption in captions:
+        parts = [part.strip() for part in caption.split(SEPARATOR.strip())]
+        is_joined = len(parts) > 1
+        texts += [part for part in parts if part] if is_joined else [caption]
+    return texts
+
+
 def _parse_text(text: str) -> Sequence[Any] | None:
     """Return the references in a text; None where they cannot be told apart."""
     for opening, parse in (("[", json.loads), (("[", "("), _parse_python)):

@@ -601,7 +601,7 @@ def test_bench_has_intervals_of_every_defined_row():
     assert frame["value"].notna().all()
     assert (frame["ci_low"] <= frame["value"]).all()
     assert (frame["value"] <= frame["ci_high"]).all()
-    (table,) = results.tables
+    table = results.tables[0]
     assert table.heads[:6] == ["τ_c", "±", "rank", "τ_b", "±", "rank"]
     cells = dict(lines_of(table))
     row = frame[(frame["metric"] == "rouge_1") & (frame["coefficient"] == "tau_c")].iloc[0]
@@ -668,7 +668,7 @@ def test_without_intervals_the_table_is_as_it_was():
 )
 def test_holm_says_when_it_has_too_few_replicates(interval, least):
     options = {"correction": "holm", "replicates": 64, "interval": interval}
-    (table,) = captau.bench("demo", ["rouge_1", "rouge_2", "rouge_l"], statistics=options).tables
+    table = captau.bench("demo", ["rouge_1", "rouge_2", "rouge_l"], statistics=options).tables[0]
     assert any(f"set statistics.replicates={least} or more" in note for note in table.notes)
 
 

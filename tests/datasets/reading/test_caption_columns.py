@@ -227,3 +227,10 @@ def test_judgements_of_pairs_are_named(ending: str, tmp_path: Path) -> None:
     for read in (read_candidates, read_references):
         with says(f"'chosen' and 'rejected' {said}"):
             read(path)
+
+
+def test_bars_in_one_caption_of_json_are_its_own(tmp_path: Path) -> None:
+    """As pycocoevalcap reads them; where every caption of the file has them, they are between captions."""
+    rows = [{"image_id": 1, "caption": "a ||| b"}, {"image_id": 1, "caption": "c"}]
+    assert read_references(write(tmp_path / "r.json", rows)).texts == {"1": ("a ||| b", "c")}
+    assert read_references(write(tmp_path / "r.json", rows[:1])).texts == {"1": ("a", "b")}

@@ -126,8 +126,8 @@ def test_an_audit_sets_length_and_own_systems_against_people_worked_by_hand(stub
     assert (own["value"], own["people"]) == (0.0, pytest.approx(1 / 3))
     assert row_of(audit, "position")["value"] == 0.5
     assert row_of(audit, "order")["value"] == 0.0
-    # Wilson 1927 by hand, 4 of 4: 1 / (1 + z² / 4) with z = 1.959964.
-    assert length["ci_low"] == pytest.approx(1 / (1 + 1.959964**2 / 4), abs=1e-6)
+    # Wilson 1927 by hand, 4 of 4: 1 / (1 + t² / 4); of so few images with Student's t of 3 degrees of freedom, 3.182446.
+    assert length["ci_low"] == pytest.approx(1 / (1 + 3.182446**2 / 4), abs=1e-6)
 
 
 def test_votes_of_an_order_are_counted(stub):
