@@ -24,6 +24,7 @@ from typing import Any
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EMFILE)
 #: A command that takes longer hangs.
 _SECONDS = 120
+_ROOT = str(Path(__file__).parents[1])
 
 # A process that is forked for a command has these imported, so that a case costs a fraction of a second.
 _processes = multiprocessing.get_context("forkserver")
@@ -160,7 +161,12 @@ def run_command(
     process: Any = _processes.Process(
         target=_run_counted, args=(list(words), folder, log, printed, failing, error)
     )
-    process.start()
+    # The process imports this module by its name, which pytest knows without a folder on the path.
+    sys.path.append(_ROOT)
+    try:
+        process.start()
+    finally:
+        sys.path.remove(_ROOT)
     process.join()
     status = process.exitcode
     process.close()
