@@ -23,6 +23,7 @@ def spec_of(stub: Stub, **parameters: Any) -> str:
     return f"mllm_judge({','.join(f'{key}={value}' for key, value in given.items())})"
 
 
+@pytest.mark.slow
 def test_the_votes_of_a_judge_are_its_repeats(tmp_path: Path, stub: Stub) -> None:
     """The second of three votes says the opposite of the others about every third caption."""
     judged = write_judged(tmp_path / "judged.csv", 90)
