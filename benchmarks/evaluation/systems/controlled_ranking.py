@@ -151,8 +151,11 @@ def rank_controlled(
     undefined = [
         name for name, d in zip(names, differences.T, strict=True) if not np.isfinite(d).all()
     ]
+    constant = [name for name, d in zip(names, differences.T, strict=True) if not d.any()]
     if undefined and not reason:
         reason = f"compared captions have no finite {undefined[0]}"
+    elif constant and not reason:
+        reason = f"compared captions do not differ in {constant[0]}"
     if not reason:
         fit = fit_controlled(
             battles.first, battles.second, battles.signs, differences, battles.image

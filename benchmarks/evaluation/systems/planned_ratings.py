@@ -225,8 +225,8 @@ def _find_number(n_images: int, pilot: Pilot | None, wishes: PlanWishes, notes: 
         ratings = wishes.sd**2 * (2 if is_difference else 1)
         residual = ratings
         notes.append(
-            f"Ratings are taken to have the standard deviation {wishes.sd:g}, and metrics to explain nothing of it; "
-            "ratings= of a pilot would tell both."
+            f"Ratings are taken to have the standard deviation {wishes.sd:g}, those of two systems to be independent, and "
+            "metrics to explain nothing; ratings= of a pilot would tell all three."
         )
     else:
         raise InputError(
@@ -245,8 +245,11 @@ def _find_number(n_images: int, pilot: Pilot | None, wishes: PlanWishes, notes: 
             if wishes.width is not None
             else f"a difference of {wishes.difference:g} at a power of {wishes.power:g}"
         )
+        assumed = ""
+        if wishes.sd is not None and is_difference:
+            assumed = ", by sd= and with the two systems' ratings taken as independent (ratings= of a pilot would tell)"
         raise InputError(
-            f"{what} is out of reach with {n_images:,} images, even if all are rated; give more captions, or "
+            f"{what} is out of reach with {n_images:,} images, even if all are rated{assumed}; give more captions, or "
             "population=captions if only these count"
         )
 

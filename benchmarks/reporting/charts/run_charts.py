@@ -108,11 +108,13 @@ def _select_figures(
     chosen = [name for name in names if name.startswith(beginnings) and name.endswith(endings)]
     if not names:
         raise InputError(
-            f"nothing to draw: {run.folder}, a run of captau {run.command}, has no figures; commands draw them "
-            "where matplotlib is installed: pip install 'captau[report]', and run it again"
+            f"nothing to draw: {run.folder}, a run of captau {run.command}, has no figures; commands that draw them need "
+            "matplotlib: where it is not installed, pip install 'captau[report]', and run it again"
         )
     if not chosen:
-        raise InputError(f"no figure of this kind and format; {run.folder} has {','.join(names)}")
+        raise InputError(
+            f"no figure of this kind and format; {run.folder} has {','.join(names)}, which its command drew"
+        )
     return figure_files.Figures({name: run.path_of(name).read_bytes() for name in chosen})
 
 

@@ -175,5 +175,5 @@ def test_figures_that_a_run_drew_itself_are_chosen_by_their_beginning(finished_r
 
 def test_a_run_without_figures_says_where_they_are_from() -> None:
     run: Any = SimpleNamespace(files=("table.md",), folder="runs/a", command="rank")
-    with says("nothing to draw: runs/a, a run of captau rank, has no figures; commands draw them"):
+    with says("nothing to draw: runs/a, a run of captau rank, has no figures; commands that draw"):
         charts._select_figures(run, (), ("svg",))
