@@ -235,8 +235,8 @@ def _verdict(dimension: CalibratedDimension, labels: Mapping[str, str]) -> str:
     yes = _percent(dimension.find(metric, "precision"))
     no = _percent(dimension.find(metric, "npv"))
     words = (
-        f"{lead}Of the captions to which {labels[metric]} says yes, {yes} are good, and {share_good} % of all are; of those to "
-        f"which it says no, {no} are bad."
+        f"{lead}Of the captions to which {labels[metric]} says yes, {yes} are good, where {share_good} % of all captions are "
+        f"good; of those to which it says no, {no} are bad."
     )
     if dimension.find(metric, "kappa").ci_low <= 0:
         words += " Its κ is not above 0 by more than chance: do not believe its yes."
