@@ -474,7 +474,6 @@ def resolve_names(command: Command, key: str, value: str) -> dict[str, list[str]
     Raises:
         InputError: on an unknown name.
     """
-    from ...metrics.learned.common.recipe import unknown_rater
     from ..scoring.catalog import SET_NAMES, choices_of, expand_sets
 
     options = command.options
@@ -491,7 +490,11 @@ def resolve_names(command: Command, key: str, value: str) -> dict[str, list[str]
     for name in names:
         if name in (*known_names, *models, *sets):
             continue
-        raise unknown_rater(name, choices) if key == "rater" else unknown(key, name, choices)
+        if key == "rater":
+            from ...metrics.learned.common.recipe import unknown_rater
+
+            raise unknown_rater(name, choices)
+        raise unknown(key, name, choices)
     if not set(names).isdisjoint(sets):
         names, optional = expand_sets(names)
         return {key: names, "optional_datasets": optional}

@@ -81,7 +81,7 @@ def check_writable(path: Path) -> None:
     path = path.resolve()
     # Folders that are not there yet are made when the file is written.
     folder = next(parent for parent in path.parents if parent.exists())
-    probe = folder / f".probe.{os.getpid()}.tmp"
+    probe = temporary_of(folder / "probe")
 
     try:
         if path.is_dir():
@@ -242,7 +242,7 @@ class OutputFolder:
         self._is_written = False
         try:
             self.path = self._make(expand_home(folder)) if folder else self._make_new(command)
-            probe = self.path / f".probe.{os.getpid()}.tmp"
+            probe = temporary_of(self.path / "probe")
             probe.touch()
             probe.unlink()
         except OSError as error:

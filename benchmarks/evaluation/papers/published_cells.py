@@ -13,6 +13,7 @@ import pandas as pd
 from ....datasets.errors import InputError, MissingFileError
 from ....datasets.reading.caption_files import read_candidates, read_references
 from ....datasets.reading.json_files import read_text
+from ....metrics.base import Floats
 from ....metrics.registry import metric
 from ...runs.frames import records_of
 from ...statistics.bootstrap import StatisticsOptions
@@ -21,7 +22,7 @@ from ...statistics.rating_table import RatingTable
 from ..correlation_rows import metric_rows
 from ..evaluation_set import EvaluationSet
 from ..judged_pairs import PAIR_FLOORS
-from ..measured_dataset import NO_INTERVALS, row_key
+from ..measured_dataset import NO_INTERVALS, MeasuredDataset, row_key
 from ..people.held_out_captions import score_trials
 from ..systems.system_ranking import count_best_worst, rank_systems
 from .published_numbers import PaperTable
@@ -278,7 +279,10 @@ def _author_score_cells(sources: TableSources, table: PaperTable, label: str) ->
     return cells
 
 
-def _system_mean_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+def _read_columns(
+    sources: TableSources, table: PaperTable, label: str
+) -> tuple[MeasuredDataset, dict[str, Floats], Cells]:
+    """Return a table's dataset, the ratings or scores of all its items by column, and the cells of columns that have none."""
     specs: dict[str, str] = {}
     for column, options in table.columns.items():
         spec = options.get("metric")
@@ -287,16 +291,14 @@ def _system_mean_cells(sources: TableSources, table: PaperTable, label: str) -> 
 
     protocol = sources.resolve_protocol(table, label, {"coefficients": ["pearson"]})
     measured = sources.measure(table, protocol, list(specs.values()))
-    items = measured.items
-    bounded = [options["dimension"] for options in table.columns.values() if "bound" in options]
-    intervals = _mean_intervals(measured.selection, list(dict.fromkeys(bounded)))
+    item_ids = measured.items["item_id"]
 
+    values_by_column: dict[str, Floats] = {}
     cells: Cells = {}
     for column, options in table.columns.items():
-        scale = options.get("scale", table.scale)
         if "dimension" in options:
             points = measured.selection.points(options["dimension"])
-            values = points.set_index("item_id")["value"].reindex(items["item_id"])
+            values = points.set_index("item_id")["value"].reindex(item_ids)
         elif column in specs:
             values = measured.by_metric[metric(specs[column]).spec]
         else:
@@ -304,8 +306,21 @@ def _system_mean_cells(sources: TableSources, table: PaperTable, label: str) -> 
             for row in table.rows:
                 cells[row, column] = TableCell.missing(reason)
             continue
+        values_by_column[column] = values.to_numpy(dtype=np.float64)
 
-        by_system = pd.Series(values.to_numpy(dtype=float)).groupby(items["system"])
+    return measured, values_by_column, cells
+
+
+def _system_mean_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    measured, values_by_column, cells = _read_columns(sources, table, label)
+    items = measured.items
+    bounded = [options["dimension"] for options in table.columns.values() if "bound" in options]
+    intervals = _mean_intervals(measured.selection, list(dict.fromkeys(bounded)))
+
+    for column, values in values_by_column.items():
+        options = table.columns[column]
+        scale = options.get("scale", table.scale)
+        by_system = pd.Series(values).groupby(items["system"])
         for row, system in table.rows.items():
             ends = intervals.get((options.get("dimension", ""), system), (np.nan, np.nan))
             mean = float(by_system.get_group(system).to_numpy().mean())
@@ -322,31 +337,12 @@ def _caption_cells(sources: TableSources, table: PaperTable, label: str) -> Cell
     Raises:
         InputError: where the dataset has no caption of a row's image and system.
     """
-    specs: dict[str, str] = {}
-    for column, options in table.columns.items():
-        spec = options.get("metric")
-        if spec and not sources.unavailable_reason(table, spec):
-            specs[column] = spec
-
-    protocol = sources.resolve_protocol(table, label, {"coefficients": ["pearson"]})
-    measured = sources.measure(table, protocol, list(specs.values()))
+    measured, values_by_column, cells = _read_columns(sources, table, label)
     items = measured.items
     names = items["image_id"] + "/" + items["system"].fillna("")
 
-    cells: Cells = {}
-    for column, options in table.columns.items():
-        scale = options.get("scale", table.scale)
-        if "dimension" in options:
-            points = measured.selection.points(options["dimension"])
-            values = points.set_index("item_id")["value"].reindex(items["item_id"]).to_numpy()
-        elif column in specs:
-            values = measured.by_metric[metric(specs[column]).spec].to_numpy()
-        else:
-            reason = sources.unavailable_reason(table, options["metric"])
-            for row in table.rows:
-                cells[row, column] = TableCell.missing(reason)
-            continue
-
+    for column, values in values_by_column.items():
+        scale = table.columns[column].get("scale", table.scale)
         for row, name in table.rows.items():
             is_named = ((names == name) | (items["item_id"] == name)).to_numpy()
             if is_named.sum() != 1:
