@@ -73,38 +73,47 @@ def imported_modules(name: str) -> set[str]:
     return imports - {name}
 
 
-IMPORTS = {name: imported_modules(name) for name in MODULES}
+@pytest.fixture(scope="module")
+def imports_by_module() -> dict[str, set[str]]:
+    """What each module imports: made when a test asks, as every process of a run imports this file."""
+    return {name: imported_modules(name) for name in MODULES}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_packages_import_only_those_to_their_left(package: str) -> None:
-    for name, imports in IMPORTS.items():
+def test_packages_import_only_those_to_their_left(
+    package: str, imports_by_module: dict[str, set[str]]
+) -> None:
+    for name, imports in imports_by_module.items():
         if name.split(".")[0] == package:
             packages = {i.split(".")[0] for i in imports} - {package}
             assert packages <= PACKAGES[package], name
 
 
 @pytest.mark.parametrize("floor", range(len(FLOORS)))
-def test_folders_of_benchmarks_import_only_those_below(floor: int) -> None:
+def test_folders_of_benchmarks_import_only_those_below(
+    floor: int, imports_by_module: dict[str, set[str]]
+) -> None:
     below = set[str]().union(*FLOORS[:floor])
-    for name, imports in IMPORTS.items():
+    for name, imports in imports_by_module.items():
         parts = name.split(".")
         if parts[0] == "benchmarks" and parts[1:2] and parts[1] in FLOORS[floor]:
             folders = {i.split(".")[1] for i in imports if i.startswith("benchmarks.")}
             assert folders - {parts[1]} <= below, name
 
 
-def test_no_imports_run_in_a_circle() -> None:
+def test_no_imports_run_in_a_circle(imports_by_module: dict[str, set[str]]) -> None:
     try:
-        list(TopologicalSorter(IMPORTS).static_order())
+        list(TopologicalSorter(imports_by_module).static_order())
     except CycleError as error:
         pytest.fail(" → ".join(error.args[1]))
 
 
-def test_the_import_reader_sees_relative_absolute_and_inner_imports() -> None:
-    assert "datasets.errors" in IMPORTS["metrics.text.java"]
-    assert "benchmarks.options.declaration" in IMPORTS["benchmarks.cli.help"]
-    assert sum(map(len, IMPORTS.values())) > 500
+def test_the_import_reader_sees_relative_absolute_and_inner_imports(
+    imports_by_module: dict[str, set[str]],
+) -> None:
+    assert "datasets.errors" in imports_by_module["metrics.text.java"]
+    assert "benchmarks.options.declaration" in imports_by_module["benchmarks.cli.help"]
+    assert sum(map(len, imports_by_module.values())) > 500
 
 
 def test_benchmarks_has_at_most_twelve_entries() -> None:

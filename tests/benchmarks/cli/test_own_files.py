@@ -13,6 +13,7 @@ import yaml
 
 import captau as python
 from captau.benchmarks.cli.help import complete
+from tests.benchmarks.edited_runs import edited_record
 
 PAGE = Path(__file__).parents[3] / "docs" / "own_files.md"
 
@@ -380,10 +381,8 @@ def test_a_run_that_cannot_be_repeated_is_one_line(command, words, message, capt
 def test_a_java_that_a_run_names_is_started_only_if_it_is_typed_too(captau, tmp_path):
     words = ("dataset=demo", "metrics=bleu_1", "statistics.interval=none", "output_dir=first")
     assert captau("bench", *words)[0] == 0
-    record = json.loads((tmp_path / "first" / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
-    record["config"]["java"] = {"home": "./evil"}
-    (tmp_path / "first" / "run.json").write_text(json.dumps(record))
+    with edited_record(tmp_path / "first") as record:
+        record["config"]["java"] = {"home": "./evil"}
     status, _, err = captau("bench", "run=first", "output_dir=again")
     assert status == 2
     assert "java.home of a stored run or experiment names programs to run" in err
@@ -394,10 +393,8 @@ def test_a_java_that_a_run_names_is_started_only_if_it_is_typed_too(captau, tmp_
 def test_datasets_of_another_type_in_a_run_are_one_line(captau, tmp_path):
     words = ("dataset=demo", "metrics=bleu_1", "statistics.interval=none", "output_dir=first")
     assert captau("bench", *words)[0] == 0
-    record = json.loads((tmp_path / "first" / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
-    record["config"]["datasets"] = 7
-    (tmp_path / "first" / "run.json").write_text(json.dumps(record))
+    with edited_record(tmp_path / "first") as record:
+        record["config"]["datasets"] = 7
     status, _, err = captau("bench", "run=first", "output_dir=again")
     assert status == 2
     assert "first/run.json: config.datasets is 7; names are expected" in err

@@ -40,6 +40,7 @@ from captau.datasets.reading.caption_files import read_candidates
 from captau.datasets.registry import load
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
+from tests.benchmarks.edited_runs import edited_record
 from tests.benchmarks.printed import lines_of
 from tests.conftest import AWKWARD, run_captau, says
 
@@ -504,17 +505,14 @@ def test_captions_unlike_those_of_the_evidence_get_no_coefficient(demo_files: Pa
 
 def test_a_run_without_ranges_is_no_evidence(demo_files: Path, tmp_path: Path) -> None:
     """Runs of earlier versions say nothing of their captions."""
-    folder = tmp_path / "old"
-    shutil.copytree(demo_files / "run", folder)
-    record = json.loads((folder / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
+    run = demo_files / "run"
+    folder = Path(shutil.copytree(run, tmp_path / "old"))
     for change, message in (
         (lambda data: data.pop("range"), "run.json has no range of demo's captions"),
         (lambda data: data.update(range={"script": "latin"}), "the range of captions is malformed"),
     ):
-        changed = json.loads(json.dumps(record))
-        change(changed["data"]["demo"])
-        (folder / "run.json").write_text(json.dumps(changed))
+        with edited_record(run, target=folder) as record:
+            change(record["data"]["demo"])
         with says(str(folder), message):
             score(demo_files, ["mine.json"], ["refs.json"], trust=str(folder))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +26,7 @@ from captau.benchmarks.scoring.corpus_scores import SystemScores
 from captau.benchmarks.statistics.bootstrap import Interval
 from captau.benchmarks.statistics.remarks import Note, remark
 from captau.datasets.schema import ITEM_COLUMNS, make_items
+from tests.benchmarks.edited_runs import edited_record
 from tests.benchmarks.reporting.made_runs import made_run
 from tests.conftest import says
 
@@ -265,11 +265,8 @@ RUN_ROWS = [
 
 
 def change_record(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    path = folder / "run.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
-    change(record)
-    record.pop("digest", None)
-    path.write_text(json.dumps(record), encoding="utf-8")
+    with edited_record(folder) as record:
+        change(record)
 
 
 @pytest.fixture

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+
+from tests.benchmarks.edited_runs import edited_record
 
 RATINGS = "image,caption,value\na,a dog,1\nb,a cat,2\nc,a bus,3\nd,a hat,4\n"
 
@@ -63,11 +64,9 @@ def test_scores_that_moved_are_named_with_the_parameter_behind_them(captau, tmp_
 def test_options_versions_and_data_are_named(captau, tmp_path):
     bench(captau, "a", [1, 2, 3, 4])
     bench(captau, "b", [1, 2, 4, 3], "protocol.undefined=drop", "floors=true")
-    record = json.loads((tmp_path / "a" / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
-    record["versions"]["numpy"] = "0.1"
-    record["data"]["file"]["digest"] = "0" * 64
-    (tmp_path / "a" / "run.json").write_text(json.dumps(record))
+    with edited_record(tmp_path / "a") as record:
+        record["versions"]["numpy"] = "0.1"
+        record["data"]["file"]["digest"] = "0" * 64
     rows, _ = compared_rows(captau, "a", "b")
     assert rows["options", "protocol.undefined"][:2] == ["–", "drop"]
     assert rows["options", "floors"][:2] == ["False", "True"]

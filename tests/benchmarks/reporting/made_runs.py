@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.rating_table import CEILINGS
 from captau.datasets.registry import card
 from captau.metrics.registry import metric
+from tests.benchmarks.edited_runs import edited_record
 
 NO_IMAGE = "needs images, and a.jpg:1 has none"
 WHERE_LOOKED = "docs/neural.md says where they are looked for"
@@ -165,7 +165,5 @@ def rewrite(folder: Path, name: str, frame: pd.DataFrame) -> None:
     """Put another table into a run's folder as if the run had written it."""
     content = to_parquet(frame) if name.endswith("parquet") else to_csv(frame)
     (folder / name).write_bytes(content)
-    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    record.pop("digest", None)  # a record that is edited below has none
-    record["files"][name] = hashlib.sha256(content).hexdigest()
-    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    with edited_record(folder) as record:
+        record["files"][name] = hashlib.sha256(content).hexdigest()

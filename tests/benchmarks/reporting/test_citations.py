@@ -28,6 +28,7 @@ from captau.conf import group
 from captau.datasets import registry
 from captau.datasets.schema import CaptionSet, make_items
 from captau.metrics.registry import metric, metric_names
+from tests.benchmarks.edited_runs import edited_record
 from tests.benchmarks.reporting.made_runs import ROWS, made_run, rewrite
 from tests.conftest import run_captau, says
 
@@ -379,21 +380,17 @@ def test_a_study_has_no_other_table_than_its_own(studies, capsys, option):
 def test_a_study_whose_protocol_was_edited_is_one_line(
     studies, tmp_path, capsys, field, value, message
 ):
-    record = json.loads((studies["complement"] / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
-    record["protocols"]["demo"][field] = value
-    record.pop("files")
-    (tmp_path / "run.json").write_text(json.dumps(record))
+    with edited_record(studies["complement"], target=tmp_path) as record:
+        record["protocols"]["demo"][field] = value
+        record.pop("files")
     assert run_captau("cite", f"run={tmp_path}") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
 
 
 def test_a_table_of_a_study_that_is_no_text_is_one_line(studies, tmp_path, capsys):
-    record = json.loads((studies["agree"] / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
-    record.pop("files")  # as captau 0.1 wrote it
-    (tmp_path / "run.json").write_text(json.dumps(record))
+    with edited_record(studies["agree"], target=tmp_path) as record:
+        record.pop("files")  # as captau 0.1 wrote it
     (tmp_path / "table.md").write_bytes(b"a\xff")
     assert run_captau("table", f"run={tmp_path}") == 2
     (line,) = capsys.readouterr().err.splitlines()

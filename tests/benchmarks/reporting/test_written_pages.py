@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
 import os
 import re
 import shutil
@@ -32,6 +31,7 @@ from captau.benchmarks.reporting.html_report import (
 )
 from captau.benchmarks.reporting.run_parts import RunDataset, run_datasets
 from captau.benchmarks.runs.tables import Cell, ResultTable, Row, count_cell
+from tests.benchmarks.edited_runs import edited_record
 from tests.benchmarks.printed import lines_of
 from tests.conftest import says
 
@@ -51,13 +51,15 @@ RECORD = {
 def copied(finished_run: Path, tmp_path: Path) -> Path:
     """A copy of a finished run that is the same on all machines."""
     copy = Path(shutil.copytree(finished_run, tmp_path / finished_run.name))
-    record = json.loads((copy / "run.json").read_text(encoding="utf-8")) | RECORD
-    record.pop("digest", None)  # a record that is edited below has none
-    record["signatures"] = {spec: f"{spec}|made:1" for spec in record.get("signatures", {})}
-    for name in [name for name in record["files"] if name.endswith((".svg", ".png"))]:
-        (copy / name).write_bytes(b"figure")
-        record["files"][name] = hashlib.sha256(b"figure").hexdigest()
-    text = json.dumps(record).replace(str(finished_run.parent), "/runs")
+    with edited_record(copy) as record:
+        record.update(RECORD)
+        record["signatures"] = {spec: f"{spec}|made:1" for spec in record.get("signatures", {})}
+        for name in [name for name in record["files"] if name.endswith((".svg", ".png"))]:
+            (copy / name).write_bytes(b"figure")
+            record["files"][name] = hashlib.sha256(b"figure").hexdigest()
+
+    text = (copy / "run.json").read_text(encoding="utf-8")
+    text = text.replace(str(finished_run.parent), "/runs")
     (copy / "run.json").write_text(text, encoding="utf-8")
     return copy
 

@@ -7,7 +7,6 @@ the difference before it is committed. The numbers are made up.
 from __future__ import annotations
 
 import io
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,6 +24,7 @@ from captau.benchmarks.reporting.tables.table_layouts import LAYOUTS, appendix
 from captau.benchmarks.runs.finished_run import read_run, read_runs
 from captau.benchmarks.runs.tables import MISSING, AnyCell, Cell, Column, ResultTable, Row
 from captau.benchmarks.runs.terminal_table import rich_of
+from tests.benchmarks.edited_runs import edited_record
 from tests.benchmarks.reporting.made_runs import ROWS, made_run
 from tests.benchmarks.reporting.test_drawn_figures import compare
 from tests.benchmarks.reporting.test_written_pages import RECORD
@@ -129,10 +129,9 @@ def test_joined_tables(name: str, tmp_path: Path) -> None:
 def copied(finished_run: Path, tmp_path: Path) -> Path:
     """A copy of a finished run of one version."""
     copy = Path(shutil.copytree(finished_run, tmp_path / finished_run.name))
-    record = json.loads((copy / "run.json").read_text(encoding="utf-8")) | RECORD
-    record.pop("digest", None)  # a record that is edited below has none
-    record["signatures"] = {spec: f"{spec}|made:1" for spec in record["signatures"]}
-    (copy / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    with edited_record(copy) as record:
+        record.update(RECORD)
+        record["signatures"] = {spec: f"{spec}|made:1" for spec in record["signatures"]}
     return copy
 
 

@@ -16,6 +16,7 @@ import pytest
 import captau
 from captau.benchmarks.runs.finished_run import check_same_data, read_run, read_runs
 from captau.datasets.errors import InputError
+from tests.benchmarks.edited_runs import edited_record
 from tests.benchmarks.reporting.made_runs import rewrite
 from tests.benchmarks.runs.made_folders import make_run
 from tests.conftest import run_captau, says
@@ -169,14 +170,12 @@ def test_a_field_that_is_missing_from_a_run_of_score(tmp_path, path, message):
 
 def change_record(folder, path, change):
     """Change a field of run.json, named by its dotted path."""
-    record = json.loads((folder / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
     *parents, name = path.split(".")
-    fields = record
-    for parent in parents:
-        fields = fields[parent]
-    change(fields, name)
-    (folder / "run.json").write_text(json.dumps(record))
+    with edited_record(folder) as record:
+        fields = record
+        for parent in parents:
+            fields = fields[parent]
+        change(fields, name)
 
 
 def test_a_study_s_answers_are_no_run(copy):
@@ -203,10 +202,8 @@ def test_a_run_of_another_command(copy):
 @pytest.mark.parametrize("name", ["correlations.csv", "scores.parquet"])
 def test_a_missing_a_truncated_and_a_foreign_table(copy, name):
     table = name.partition(".")[0]
-    record = json.loads((copy / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
-    record.pop("files")  # as captau 0.1 wrote it
-    (copy / "run.json").write_text(json.dumps(record))
+    with edited_record(copy) as record:
+        record.pop("files")  # as captau 0.1 wrote it
     (copy / name).write_bytes(b"")
     with says(name, "cannot be read", "again"):
         getattr(read_run(copy), table)
@@ -420,10 +417,8 @@ def test_words_that_the_run_wrote(here: Path) -> None:
 
 def test_files_of_a_run_that_names_none(here: Path) -> None:
     folder = make_run({"wins.csv": "", "systems.csv": "", "table.md": "", "mine.csv": ""}, "rank")
-    record = json.loads((folder / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
-    del record["files"]
-    (folder / "run.json").write_text(json.dumps(record))
+    with edited_record(folder) as record:
+        del record["files"]
     run = read_run(folder)
     assert run.files == ("systems.csv", "wins.csv", "table.md")
 

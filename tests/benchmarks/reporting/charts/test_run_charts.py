@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sys
@@ -23,6 +22,7 @@ from captau.benchmarks.reporting.run_parts import CHART_TITLES, run_datasets
 from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.runs.output_folder import OutputFolder, write_file
 from captau.datasets.errors import InputError
+from tests.benchmarks.edited_runs import edited_record
 from tests.benchmarks.printed import lines_of
 from tests.benchmarks.reporting.made_runs import rewrite
 from tests.conftest import run_captau, says
@@ -166,11 +166,9 @@ def test_the_curves_are_those_of_captau_thresholds(part, tmp_path, monkeypatch):
 
 
 def test_where_less_is_better_scores_are_turned(copy):
-    record = json.loads((copy / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
     (before,) = run_datasets(read_run(copy))
-    record["metrics"]["cider"]["higher_is_better"] = False
-    (copy / "run.json").write_text(json.dumps(record))
+    with edited_record(copy) as record:
+        record["metrics"]["cider"]["higher_is_better"] = False
     (after,) = run_datasets(read_run(copy))
     assert (after.oriented["cider"] == -before.oriented["cider"]).all()
     assert (after.oriented["bleu_1"] == before.oriented["bleu_1"]).all()
@@ -235,10 +233,8 @@ def test_unknown_kinds_and_formats_are_refused(compared):
 def test_a_name_in_a_run_cannot_steer_the_terminal_on_which_charts_are_missed(tmp_path, capsys):
     words = ("dataset=demo", "metrics=bleu_1", "statistics.interval=none")
     assert run_captau("bench", *words, f"output_dir={tmp_path}") == 0
-    record = json.loads((tmp_path / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
-    record["data"]["demo"]["title"] = "De\x1b[2Jmo"
-    (tmp_path / "run.json").write_text(json.dumps(record))
+    with edited_record(tmp_path) as record:
+        record["data"]["demo"]["title"] = "De\x1b[2Jmo"
     assert run_captau("plot", f"run={tmp_path}", "kind=[ratings,significance]") == 0
     out = capsys.readouterr().out
     assert "De\\x1b[2Jmo: no significance" in out

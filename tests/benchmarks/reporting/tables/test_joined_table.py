@@ -37,6 +37,7 @@ from captau.benchmarks.runs.finished_run import read_runs
 from captau.benchmarks.runs.tables import MISSING, ResultTable, Row
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
+from tests.benchmarks.edited_runs import edited_record
 from tests.benchmarks.reporting.made_runs import ROWS, made_run, rewrite
 from tests.conftest import run_captau, says
 
@@ -464,11 +465,9 @@ def test_a_synthetic_dataset_is_called_so(tmp_path):
 def test_a_reproduced_paper_is_a_run_too(tmp_path):
     """Its run.json has protocols by table, and no styles."""
     folder = made_run(tmp_path / "run", ROWS[:3], command="reproduce")
-    record = json.loads((folder / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
-    record["protocols"] = {"clipscore_2021 Table 1": record["protocols"]["flickr8k_expert"]}
-    del record["metrics"], record["floors"], record["ceilings"]
-    (folder / "run.json").write_text(json.dumps(record))
+    with edited_record(folder) as record:
+        record["protocols"] = {"clipscore_2021 Table 1": record["protocols"]["flickr8k_expert"]}
+        del record["metrics"], record["floors"], record["ceilings"]
     (folder / "ranks.csv").unlink()
     made = table(folder)
     assert labels_by_kind(made) == [("reference-based", ["BLEU-1", "METEOR", "CIDEr"])]
@@ -633,10 +632,8 @@ def test_faults_are_one_line(run, captau, arguments, said, tmp_path, monkeypatch
 
 def test_unfinished_other_version_other_data(run, captau, tmp_path):
     copy = shutil.copytree(run, tmp_path / "copy")
-    record = json.loads((copy / "run.json").read_text())
-    record.pop("digest", None)  # a record that is edited below has none
-    record["data"]["thumb"]["digest"] = "another"
-    (copy / "run.json").write_text(json.dumps(record))
+    with edited_record(copy) as record:
+        record["data"]["thumb"]["digest"] = "another"
     assert captau("table", f"run=[{run},{copy}]")[0] == 2
     with says(str(copy), "different data", "thumb"):
         table(run, copy)
