@@ -89,11 +89,14 @@ def embed(
     fraction = 1.0
     while True:
         rows_by_view = [view.choose_rows(fraction) for view in views]
-        chosen = zip(views, rows_by_view, strict=True)
-        page_data = [view.make_page_data(rows) for view, rows in chosen]
+        page_data: list[dict[str, Any]] = []
+        for view, rows in zip(views, rows_by_view, strict=True):
+            page_data.append(view.make_page_data(rows))
+
         size = len(script_json(page_data).encode())
         if size <= caption_room or fraction < 1e-3:
             break
+        # A little less than what would fit, as texts are of unlike lengths.
         fraction *= 0.97 * caption_room / size
     bytes_left = room - size
     pictures = unreadable = 0
@@ -122,11 +125,13 @@ class _View:
         self.part = part
         self.items = part.items
         self.total = len(self.items)
-        mean_ratings = {dimension: part.people(dimension) for dimension in part.scales}
+        mean_ratings: dict[str, Any] = {}
+        for dimension in part.scales:
+            mean_ratings[dimension] = part.people(dimension)
         self.people = pd.DataFrame(mean_ratings, index=self.items.index, dtype=float)
         people_ranks = percentiles(self.people).add_prefix("people: ")
         self.ranks = percentiles(part.oriented).join(people_ranks)
-        correlated_metrics = [m for m in part.metrics if m in part.oriented]
+        correlated_metrics = [metric for metric in part.metrics if metric in part.oriented]
         self.n_correlated = len(correlated_metrics)
         weighed = self.ranks[[*correlated_metrics, *people_ranks.columns]]
         self.by_image = part.is_by_image
@@ -182,29 +187,35 @@ class _View:
         pairs = part.preferences
         pairs = pairs[pairs["item_a"].isin(position.keys()) & pairs["item_b"].isin(position.keys())]
         dimensions, of_dimension = _codes(pairs["dimension"])
-        styles = [part.styles.get(str(m), {}) for m in scores]
+        styles = [part.styles.get(str(metric), {}) for metric in scores]
+
+        higher: list[bool] = []
+        formats: list[list[Any]] = []
+        for style in styles:
+            higher.append(bool(style.get("higher_is_better", True)))
+            formats.append([style.get("scale", 1), style.get("decimals", 4)])
+
+        pair_rows: list[list[Any]] = []
+        columns = (pairs["item_a"], pairs["item_b"], of_dimension, pairs["winner"])
+        for item_a, item_b, dimension, winner in zip(*columns, strict=True):
+            pair_rows.append([position[item_a], position[item_b], dimension, winner])
+
         return {
             "title": part.title,
             "total": self.total,
             "by_image": self.by_image,
-            "higher": [bool(style.get("higher_is_better", True)) for style in styles],
-            "formats": [[style.get("scale", 1), style.get("decimals", 4)] for style in styles],
+            "higher": higher,
+            "formats": formats,
             "leading": part.leading_position,
-            "metrics": [part.label(m) for m in scores.columns],
+            "metrics": [part.label(metric) for metric in scores.columns],
             "asked": self.n_correlated,
-            "people": [{"name": d, "scale": str(scale)} for d, scale in part.scales.items()],
+            "people": [{"name": name, "scale": str(scale)} for name, scale in part.scales.items()],
             "images": images,
             "systems": systems,
             "splits": splits,
             "references": references,
             "items": {
-                # What begins with its image's id has a blank for that, which begins no id.
-                "id": [
-                    f" {item_id.removeprefix(image_id)}"
-                    if item_id.startswith(image_id)
-                    else item_id
-                    for item_id, image_id in zip(items["item_id"], items["image_id"], strict=True)
-                ],
+                "id": _short_ids(items),
                 "caption": items["caption"].tolist(),
                 "image": of_image,
                 "system": of_system,
@@ -214,12 +225,7 @@ class _View:
             "ratings": self._ratings(position),
             "blamed": self._blamed_words(position),
             "compared": dimensions,
-            "pairs": [
-                [position[a], position[b], dimension, winner]
-                for a, b, dimension, winner in zip(
-                    pairs["item_a"], pairs["item_b"], of_dimension, pairs["winner"], strict=True
-                )
-            ],
+            "pairs": pair_rows,
             "scores": _base64(scores.to_numpy(dtype="<f4").T),
             "ranks": _base64(packed.astype("<u2").T),
             "pictures": {},
@@ -230,10 +236,11 @@ class _View:
         words = self.part.words
         words = words[(words["value"] >= MIN_BLAME) & words["item_id"].isin(position.keys())]
         blamed: dict[int, list[list[Any]]] = {}
-        columns = (words[column].tolist() for column in ("item_id", "position", "source", "value"))
-        for item_id, place, source, value in zip(*columns, strict=True):
+        columns = (words["item_id"], words["position"], words["source"], words["value"])
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for item_id, word_position, source, value in rows:
             name = source if source == PEOPLE_SOURCE else self.part.label(source)
-            blamed.setdefault(position[item_id], []).append([place, name, round(value, 2)])
+            blamed.setdefault(position[item_id], []).append([word_position, name, round(value, 2)])
         return blamed
 
     def _ratings(self, position: dict[str, int]) -> list[list[list[float]]]:
@@ -251,11 +258,20 @@ class _View:
         return ratings_by_dimension
 
 
+def _short_ids(items: pd.DataFrame) -> list[str]:
+    """Return the items' ids; what begins with its image's id has a blank for that, which begins no id."""
+    short_ids: list[str] = []
+    for item_id, image_id in zip(items["item_id"], items["image_id"], strict=True):
+        has_image_id = item_id.startswith(image_id)
+        short_ids.append(f" {item_id.removeprefix(image_id)}" if has_image_id else item_id)
+    return short_ids
+
+
 def _codes(values: Any) -> tuple[list[Any], list[int]]:
     """The different values in order of appearance, and the place of each."""
-    places: dict[Any, int] = {}
-    codes = [places.setdefault(value, len(places)) for value in values]
-    return list(places), codes
+    codes_by_value: dict[Any, int] = {}
+    codes = [codes_by_value.setdefault(value, len(codes_by_value)) for value in values]
+    return list(codes_by_value), codes
 
 
 def _base64(numbers: Any) -> str:

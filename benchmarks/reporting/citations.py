@@ -23,7 +23,7 @@ from ..scoring.catalog import MetricStyle, bibliography, read_config
 from ..scoring.protocol import CHOICES, Judged, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
-from .run_parts import scored_parts
+from .run_parts import ScoredCaptions, scored_parts
 from .tables import named_run
 
 #: The distributions that compute coefficients and intervals; metrics name theirs in signatures.
@@ -88,10 +88,10 @@ class Bibliography:
         return key
 
     def __str__(self) -> str:
-        return "\n\n".join(
-            entry.text.replace(f"{{{entry.key},", f"{{{key},", 1)
-            for key, entry in self.entries.items()
-        )
+        texts: list[str] = []
+        for key, entry in self.entries.items():
+            texts.append(entry.text.replace(f"{{{entry.key},", f"{{{key},", 1))
+        return "\n\n".join(texts)
 
 
 def cite(folders: Sequence[Path]) -> str:
@@ -132,7 +132,10 @@ def _cite_correlations(runs: Sequence[FinishedRun]) -> str:
 
     ranks: list[str] = []
     if any(source.ranks for source in sources):
-        ranked = [name for source in sources for over, _, name, _ in source.ranks if over != MEAN]
+        # The mean's rank is told with the mean.
+        ranked: list[str] = []
+        for source in sources:
+            ranked += [name for dataset, _, name, _ in source.ranks if dataset != MEAN]
         phrases = named_run.describe_statistics(sources, lambda o: rank_words(o, ranked))
         ranks = [escape_latex(words) for words in phrases]
         sentences += [f"Ranks of metrics: {words}." for words in ranks]
@@ -194,9 +197,9 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
 
         options: dict[str, Any] = run.run["config"].get("statistics") or {}
         # A command whose intervals come from no resampling says itself what they are.
-        if own := run.run.get("intervals"):
-            keys = ",".join(works.add(own["citation"]))
-            intervals.append(rf"{escape_latex(own['words'])} \cite{{{keys}}}")
+        if own_intervals := run.run.get("intervals"):
+            keys = ",".join(works.add(own_intervals["citation"]))
+            intervals.append(rf"{escape_latex(own_intervals['words'])} \cite{{{keys}}}")
             sentences.append(f"Intervals: {intervals[-1]}.")
         elif options and (statistics := StatisticsOptions(**options)).uses_resampling:
             intervals.append(escape_latex(f"{interval_words(statistics)}, seed {statistics.seed}"))
@@ -214,7 +217,9 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
 
 def _cite_scores(runs: Sequence[FinishedRun]) -> str:
     """Cite what runs of `captau score` used."""
-    parts = [part for run in runs for part in scored_parts(run)]
+    parts: list[ScoredCaptions] = []
+    for run in runs:
+        parts += scored_parts(run)
     works = Bibliography()
     captau = _cite_captau(runs, works)
     sentences = [f"We score captions with {captau}."]
@@ -245,7 +250,7 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
 
     metrics: list[tuple[str, str, str, str]] = []
     for part in parts:
-        styles = {m: MetricStyle(**part.styles[m]) for m in part.metrics}
+        styles = {metric: MetricStyle(**part.styles[metric]) for metric in part.metrics}
         metrics += _cited_metrics(styles, part.run.run["signatures"])
 
     cited = _CitedMetrics(works, metrics)
@@ -260,16 +265,18 @@ def _listed(names: Sequence[str], kind: str = "") -> str:
     names = list(dict.fromkeys(names))
     if kind and len(names) > _N_NAMED:
         return f"{len(names)} {kind}"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _on(runs: Sequence[FinishedRun], works: Bibliography) -> str:
     """Return " on" and the titles of the runs' datasets with citations; nothing where there are none."""
-    titles = [
-        rf"{escape_latex(data['title'])} \cite{{{','.join(works.add(data['citation']))}}}"
-        for run in runs
-        for data in run.run.get("data", {}).values()
-    ]
+    titles: list[str] = []
+    for run in runs:
+        for data in run.run.get("data", {}).values():
+            keys = ",".join(works.add(data["citation"]))
+            titles.append(rf"{escape_latex(data['title'])} \cite{{{keys}}}")
     return f" on {_listed(titles)}" if titles else ""
 
 
@@ -328,20 +335,26 @@ def _write_paper(
         sentences = [*sentences, f"Metrics, with signatures: {'; '.join(metrics.lines)}."]
     for run in runs:
         versions = run.run["versions"].items()
-        packages = [f"{name} {version}" for name, version in versions if name in COMPUTING]
+        packages: list[str] = []
+        for name, version in versions:
+            if name in COMPUTING:
+                packages.append(f"{name} {version}")
         sentences.append(f"{subject} were computed with {', '.join(packages)}.")
 
-    paragraphs = [
-        textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
-        for text in (brief, " ".join(dict.fromkeys(sentences)))
-    ]
-    # Outside of entries BibTeX passes over all but this sign, behind % as well.
-    paper, appendix = (text.replace("@", r"\char64{}") for text in paragraphs)
+    paper = _fill_paragraph(brief)
+    appendix = _fill_paragraph(" ".join(dict.fromkeys(sentences)))
 
     if metrics.uncited:
         names = ", ".join(metrics.uncited).replace("@", "(at)")
         appendix += f"\n\n% captau knows no paper of {names}; cite the source yourself."
     return f"% For the paper:\n{paper}\n\n{_APPENDIX}\n{appendix}\n\n% BibTeX:\n{works}\n"
+
+
+def _fill_paragraph(text: str) -> str:
+    """Return a paragraph of lines of a hundred letters, in which BibTeX finds no entry."""
+    paragraph = textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+    # Outside of entries BibTeX passes over all but this sign, behind % as well.
+    return paragraph.replace("@", r"\char64{}")
 
 
 _APPENDIX = "% For its appendix:"
@@ -355,20 +368,26 @@ _CAPTAU_ENTRY = """@misc{captau,
 def _metrics(source: named_run.NamedRun) -> list[tuple[str, str, str, str]]:
     """Spec, label, signature and BibTeX of each metric with a number, in the order of tables."""
     frame = source.run.correlations
-    below = {name for names in source.below.values() for name in names}
-    used = [s for s in dict.fromkeys(frame.loc[frame["value"].notna(), "metric"]) if s not in below]
-    styles = source.styles
-    return _cited_metrics({spec: styles[spec] for spec in used}, source.run.run["signatures"])
+    below: set[str] = set()
+    for names in source.below.values():
+        below |= set(names)
+
+    styles: dict[str, MetricStyle] = {}
+    for spec in dict.fromkeys(frame.loc[frame["value"].notna(), "metric"]):
+        if spec not in below:
+            styles[spec] = source.styles[spec]
+    return _cited_metrics(styles, source.run.run["signatures"])
 
 
 def _cited_metrics(
     styles: Mapping[str, MetricStyle], signatures: Mapping[str, str]
 ) -> list[tuple[str, str, str, str]]:
     """Return spec, label, signature and BibTeX of metrics, in the order of tables."""
-    return [
-        (spec, style.label, signatures.get(spec, "no signature"), style.citation)
-        for spec, style in sorted(styles.items(), key=lambda entry: entry[1].order)
-    ]
+    cited: list[tuple[str, str, str, str]] = []
+    for spec, style in sorted(styles.items(), key=lambda entry: entry[1].order):
+        signature = signatures.get(spec, "no signature")
+        cited.append((spec, style.label, signature, style.citation))
+    return cited
 
 
 def _describe_data(
@@ -392,22 +411,25 @@ def _describe_data(
 def _on_data(source: named_run.NamedRun, works: Bibliography) -> list[str]:
     """A sentence for each dataset under each protocol."""
     sentences: list[str] = []
-    blocks = dict.fromkeys(key[:2] for key, _ in source.rows)
-    for block in blocks:
-        rows = [row for key, row in source.rows if key[:2] == block]
-        protocol = source.protocol(rows[0])
-        rows = [row for row in rows if row["coefficient"] in protocol.coefficients]
+    rows_by_block: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for key, row in source.rows:
+        rows_by_block.setdefault(key[:2], []).append(row)
+
+    for block_rows in rows_by_block.values():
+        protocol = source.protocol(block_rows[0])
+        rows = [row for row in block_rows if row["coefficient"] in protocol.coefficients]
         frame = pd.DataFrame(rows)
         data = source.run.run["data"][rows[0]["dataset"]]
         is_compared = are_of_preferences(frame["coefficient"])
-        rated, compared = frame[~is_compared], frame[is_compared]
+        rated = frame[~is_compared]
+        compared = frame[is_compared]
         sizes = [f"{frame['n_items'].max():,} captions"]
         if len(rated):
             dimensions = ", ".join(dict.fromkeys(rated["dimension"])).replace("_", " ")
             sizes.append(f"{rated['n_ratings'].max():,} data points of {dimensions}")
         if len(compared):
             sizes.append(f"{compared['n_ratings'].max():,} preference pairs")
-        listed = _listed([find_coefficient(name).words for name in frame["coefficient"]])
+        coefficients = [find_coefficient(name).words for name in frame["coefficient"]]
         described = _describe_data(data, protocol.split, works, [", ".join(sizes)])
         choices = _choices(
             protocol,
@@ -415,6 +437,7 @@ def _on_data(source: named_run.NamedRun, works: Bibliography) -> list[str]:
             ratings=_say_data_points(protocol, rated, data, works) if len(rated) else "",
             compared=len(compared) > 0,
         )
+        listed = _listed(coefficients)
         sentences.append(f"On {described} we report {listed}: {'; '.join(choices)}.")
     return sentences
 

@@ -102,7 +102,9 @@ def build(
         StepProgress(sum(len(part.chart_titles) for part in parts)) as progress,
         figures.style(font_size=9),
     ):
-        part_data = [_part_data(part, number, progress) for number, part in enumerate(parts, 1)]
+        part_data: list[dict[str, Any]] = []
+        for number, part in enumerate(parts, 1):
+            part_data.append(_part_data(part, number, progress))
 
     # The captions get the room that the rest of the page leaves.
     has_captions = bool(parts) and finished.has_file("items.parquet")
@@ -243,7 +245,10 @@ def _lead(finished: FinishedRun) -> str:
 
     date = str(record.get("started", ""))[:10]
     lead = f"captau {finished.command}, {date}"
-    counted_nouns = [count_of(number, noun) for noun, number in counts.items() if number]
+    counted_nouns: list[str] = []
+    for noun, number in counts.items():
+        if number:
+            counted_nouns.append(count_of(number, noun))
     if counted_nouns:
         lead += f": {', '.join(counted_nouns)}"
     return f"{lead}."
@@ -326,7 +331,9 @@ def _listing(title: str, frame: pd.DataFrame) -> ResultTable:
     first, *columns = (str(column) for column in frame.columns)
     rows: list[Row] = []
     for label, *values in frame.itertuples(index=False):
-        cells = [_cell(value, column) for value, column in zip(values, columns, strict=True)]
+        cells: list[AnyCell] = []
+        for value, column in zip(values, columns, strict=True):
+            cells.append(_cell(value, column))
         rows.append(Row(str(label), cells))
     return ResultTable(title, first, columns, rows)
 
@@ -344,23 +351,33 @@ def _cell(value: Any, column: str) -> AnyCell:
 
 def _looks(table: ResultTable, column: int) -> str:
     """The class of a column: of numbers, which stand to the right, or of words that stay on a line."""
-    cells = [row.cells[column] for row in table.rows if str(row.cells[column]) not in ("", MISSING)]
-    if cells and all(isinstance(cell, Cell) for cell in cells):
+    are_numbers = True
+    are_short = True
+    has_cells = False
+    for row in table.rows:
+        cell = row.cells[column]
+        are_short = are_short and len(str(cell)) <= _SHORT
+        # A gap among numbers leaves its column one of numbers.
+        if str(cell) not in ("", MISSING):
+            has_cells = True
+            are_numbers = are_numbers and isinstance(cell, Cell)
+
+    if has_cells and are_numbers:
         return "n"
-    return "w" if all(len(str(cell)) <= _SHORT for cell in cells) else ""
+    return "w" if are_short else ""
 
 
 def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what is known of how the run was made, by name."""
     platform = record.get("platform", {})
-    facts = [
-        ("command", f"captau {record['command']}"),
-        ("started", str(record.get("started", ""))),
-        ("seconds", str(record.get("seconds", ""))),
-        ("captau", str(record.get("versions", {}).get("captau", ""))),
-        ("platform", ", ".join(str(v) for v in platform.values())),
-    ]
-    return [(name, value) for name, value in facts if value]
+    facts = {
+        "command": f"captau {record['command']}",
+        "started": str(record.get("started", "")),
+        "seconds": str(record.get("seconds", "")),
+        "captau": str(record.get("versions", {}).get("captau", "")),
+        "platform": ", ".join(map(str, platform.values())),
+    }
+    return [(name, value) for name, value in facts.items() if value]
 
 
 def _details(finished: FinishedRun) -> list[ResultTable]:
@@ -408,13 +425,15 @@ def _texts(record: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the options and protocols as YAML and what to cite as BibTeX, by heading."""
     # `score` records digests of files where others have datasets.
     data = [entry for entry in record.get("data", {}).values() if isinstance(entry, dict)]
-    citations = [entry.get("citation", "") for entry in data]
-    citations += [entry.get("citation", "") for entry in record.get("metrics", {}).values()]
+    works: dict[str, None] = {}
+    for entry in [*data, *record.get("metrics", {}).values()]:
+        if citation := entry.get("citation"):
+            works[citation.strip()] = None
 
     texts: list[tuple[str, str]] = []
     for title, key in (("Configuration", "config"), ("Protocols", "protocols")):
         if key in record:
             text = yaml.safe_dump(record[key], sort_keys=False, allow_unicode=True, width=100)
             texts.append((title, text))
-    texts.append(("To cite", "\n\n".join(dict.fromkeys(c.strip() for c in citations if c))))
+    texts.append(("To cite", "\n\n".join(works)))
     return [(name, text) for name, text in texts if text.strip()]

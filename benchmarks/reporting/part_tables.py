@@ -77,7 +77,10 @@ class CoefficientTable:
     @cached_property
     def columns(self) -> list[tuple[str, str]]:
         """Every dimension and coefficient, in the run's order."""
-        return list(dict.fromkeys((d, c) for _, d, c in self.row_by_key))
+        names: dict[tuple[str, str], None] = {}
+        for _, dimension, coefficient in self.row_by_key:
+            names[dimension, coefficient] = None
+        return list(names)
 
     @cached_property
     def leading_column(self) -> tuple[str, str]:
@@ -90,13 +93,21 @@ class CoefficientTable:
     @cached_property
     def has_several_dimensions(self) -> bool:
         """Tell whether a coefficient's dimension has to be named."""
-        return len({d for d, c in self.columns if not find_coefficient(c).is_of_preferences}) > 1
+        dimensions: set[str] = set()
+        for dimension, coefficient in self.columns:
+            if not find_coefficient(coefficient).is_of_preferences:
+                dimensions.add(dimension)
+        return len(dimensions) > 1
 
     @cached_property
     def ranks(self) -> dict[ColumnKey, int]:
         """The rank of each metric; empty where nothing was tested."""
-        by_key = self.part.run.rank_by_key.items()
-        return {(m, d, c): rank for (name, d, c, m), rank in by_key if name == self.part.dataset}
+        ranks: dict[ColumnKey, int] = {}
+        for key, rank in self.part.run.rank_by_key.items():
+            dataset, dimension, coefficient, metric = key
+            if dataset == self.part.dataset:
+                ranks[metric, dimension, coefficient] = rank
+        return ranks
 
     def value(self, metric: str, column: tuple[str, str]) -> float:
         """Return a coefficient; NaN where there is none."""
@@ -105,12 +116,14 @@ class CoefficientTable:
     @cached_property
     def names(self) -> list[str]:
         """The metrics from the best to the worst, then floors and what people reach."""
-        values = {m: self.value(m, self.leading_column) for m in self.part.metrics}
-        order = {metric: index for index, metric in enumerate(self.part.metrics)}
-        return [
-            *sort_by_headline(values, order),
-            *(m for m in dict.fromkeys(r[0] for r in self.row_by_key) if m not in values),
-        ]
+        metrics = self.part.metrics
+        values = {metric: self.value(metric, self.leading_column) for metric in metrics}
+        order = {metric: index for index, metric in enumerate(metrics)}
+        names = dict.fromkeys(sort_by_headline(values, order))
+        # Rows of no metric of the run are those of floors and ceilings.
+        for name, _, _ in self.row_by_key:
+            names.setdefault(name, None)
+        return list(names)
 
     def head(self, column: tuple[str, str]) -> str:
         """Return the head of a column."""
@@ -130,20 +143,22 @@ class CoefficientTable:
         column = dimension, coefficient = self.leading_column
         is_named = self.has_several_dimensions or find_coefficient(coefficient).is_of_preferences
         standings: list[Standing] = []
-        for m in self.names:
-            value = self.value(m, column)
-            if m in self.part.metrics and not math.isnan(value):
-                row = self.row_by_key[m, *column]
-                standing = Standing(
-                    self.part.label(m),
-                    value,
-                    rank=self.ranks.get((m, *column)),
-                    low=float(row["ci_low"]),
-                    is_own=self.part.metric_kind(m) == "given",
-                    name=m,
-                    high=float(row["ci_high"]),
-                )
-                standings.append(standing)
+        for metric in self.names:
+            value = self.value(metric, column)
+            if metric not in self.part.metrics or math.isnan(value):
+                continue
+
+            row = self.row_by_key[metric, *column]
+            standing = Standing(
+                self.part.label(metric),
+                value,
+                rank=self.ranks.get((metric, *column)),
+                low=float(row["ci_low"]),
+                is_own=self.part.metric_kind(metric) == "given",
+                name=metric,
+                high=float(row["ci_high"]),
+            )
+            standings.append(standing)
         return metric_verdict(
             standings,
             self._find_tests(standings),
@@ -186,7 +201,8 @@ class CoefficientTable:
         row = self.row_by_key.get((metric, *column))
         if row is None or pd.isna(row["ci_low"]):
             return Cell(MISSING)
-        low, high = (format_coefficient(float(row[c]), column[1]) for c in ("ci_low", "ci_high"))
+        low = format_coefficient(float(row["ci_low"]), column[1])
+        high = format_coefficient(float(row["ci_high"]), column[1])
         return Cell(f"{low} – {high}")
 
     def table(self) -> ResultTable:
@@ -213,10 +229,9 @@ class CoefficientTable:
         heads.append("kind")
         columns.append([self.part.metric_kind(metric) for metric in self.names])
 
-        rows = [
-            Row(self.part.label(metric), [column[index] for column in columns])
-            for index, metric in enumerate(self.names)
-        ]
+        rows: list[Row] = []
+        for index, metric in enumerate(self.names):
+            rows.append(Row(self.part.label(metric), [column[index] for column in columns]))
         title = "Coefficients ×100, the best of each in bold"
         return ResultTable(title, "metric", heads, rows, notes=_notes(self.part, set(heads)))
 
@@ -290,16 +305,24 @@ class ScoreTable:
                 cells.append(part.agreement[metric] or MISSING)
             rows.append(Row(part.label(metric), cells))
 
-        heads = [*part.systems, *(["agreement with people"] if has_agreement else [])]
+        heads = list(part.systems)
+        if has_agreement:
+            heads.append("agreement with people")
         notes: list[str] = [*self._legend(), *part.run.run.get("notes", [])]
         return ResultTable("Scores of all captions together", "metric", heads, rows, notes=notes)
 
     def _find_best_systems(self, metric: str) -> set[str]:
         """Return the systems that lead by a metric; none of a lone system."""
-        places = self.part.standings[metric]
+        standings = self.part.standings[metric]
         if len(self.part.systems) < 2:
             return set()
-        return {place.label for place in places if place is places[0] or place.rank == 1}
+
+        best_systems: set[str] = set()
+        for index, standing in enumerate(standings):
+            # Systems share a rank where no test told them apart; without tests nobody has one.
+            if index == 0 or standing.rank == 1:
+                best_systems.add(standing.label)
+        return best_systems
 
     def _legend(self) -> list[str]:
         """Explain what is bold; no line of a lone system."""

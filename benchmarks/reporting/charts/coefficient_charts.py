@@ -67,8 +67,8 @@ def _forest_chart(
     style = find_coefficient(coefficient)
     sign, factor = style.symbol, style.scale
     rows = _sort_for_forest(rows)
-    labels = [part.label(m) for m in rows["metric"]]
-    kinds = [part.metric_kind(m) for m in rows["metric"]]
+    labels = [part.label(metric) for metric in rows["metric"]]
+    kinds = [part.metric_kind(metric) for metric in rows["metric"]]
     lines: list[Row] = []
     for label, row in zip(labels, rows.to_dict("records"), strict=True):
         numbers = [coefficient_cell(float(row[name]), coefficient) for name in _VALUE_AND_ENDS]
@@ -90,20 +90,20 @@ def _forest_chart(
         axis.set_xlabel(figures.with_factor(sign, sign))
         axis.set_title(f"{part.title}, {dimension}")
         if len(handles) > 1:
-            order = [k for k in (*METRIC_KINDS, "floor", "people") if k in handles]
+            order = [kind for kind in (*METRIC_KINDS, "floor", "people") if kind in handles]
             figure.legend(
-                [handles[k] for k in order],
+                [handles[kind] for kind in order],
                 order,
                 loc="outside lower center",
                 ncols=min(3, len(order)),
             )
         return figure
 
-    ranked = [
-        f"{line.label} {line.cells[0]}"
-        for line, metric_kind in zip(lines, kinds, strict=True)
-        if metric_kind in METRIC_KINDS and str(line.cells[0]) != MISSING
-    ]
+    ranked: list[str] = []
+    for line, metric_kind in zip(lines, kinds, strict=True):
+        value_text = str(line.cells[0])
+        if metric_kind in METRIC_KINDS and value_text != MISSING:
+            ranked.append(f"{line.label} {value_text}")
     ranking = f"From the greatest to the least: {', '.join(ranked)}." if ranked else "No value."
     name = figures.slug(kind, part.dataset, part.protocol, dimension, coefficient)
     return Chart(kind, name, title, f"Points with intervals. {ranking}", table, draw)
@@ -112,9 +112,11 @@ def _forest_chart(
 def _sort_for_forest(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the metrics from the greatest to the least, then floors and what people reach."""
     is_floor_or_ceiling = rows["metric"].isin(FLOORS_AND_CEILINGS)
-    metrics, others = rows[~is_floor_or_ceiling], rows[is_floor_or_ceiling]
+    metrics = rows[~is_floor_or_ceiling]
     best_first = metrics.sort_values("value", ascending=False, kind="stable")
-    return pd.concat([best_first, others.sort_values("value", kind="stable")])
+    # Bounds stand at the bottom, the least of them first.
+    bounds = rows[is_floor_or_ceiling].sort_values("value", kind="stable")
+    return pd.concat([best_first, bounds])
 
 
 def _plot_intervals(
@@ -123,7 +125,9 @@ def _plot_intervals(
     """Draw each row's value and interval; return a handle for the legend by metric kind."""
     handles: dict[str, Any] = {}
     for y, (row, metric_kind) in enumerate(zip(rows.to_dict("records"), kinds, strict=True)):
-        value, low, high = (factor * row[name] for name in _VALUE_AND_ENDS)
+        value = factor * row["value"]
+        low = factor * row["ci_low"]
+        high = factor * row["ci_high"]
         if np.isnan(value):
             continue
         is_metric = metric_kind in METRIC_KINDS
@@ -142,25 +146,26 @@ def make_overview_chart(overview: DatasetsOverview) -> Chart:
     metrics = overview.metrics
     labels = [overview.styles[metric].label for metric in metrics]
     kinds = [overview.styles[metric].kind for metric in metrics]
-    panels = [
-        (f"{c.title}\n{find_coefficient(c.coefficient).symbol}", c.coefficient, c.rows)
-        for c in overview.columns
-        if any(not np.isnan(c.value(metric)) for metric in metrics)
-    ]
+    panels: list[tuple[str, str, Mapping[str, Any]]] = []
+    for column in overview.columns:
+        # A dataset on which no metric has a value gets no panel.
+        if not np.isnan([column.value(metric) for metric in metrics]).all():
+            symbol = find_coefficient(column.coefficient).symbol
+            panels.append((f"{column.title}\n{symbol}", column.coefficient, column.rows))
+
     if overview.joint.values:
         nothing = Interval()
-        ends = {m: overview.joint.intervals.get(m, nothing) for m in metrics}
-        means = {
-            m: {"value": value, "ci_low": ends[m].low, "ci_high": ends[m].high}
-            for m, value in overview.joint.values.items()
-        }
+        means: dict[str, dict[str, float]] = {}
+        for metric, value in overview.joint.values.items():
+            ends = overview.joint.intervals.get(metric, nothing)
+            means[metric] = {"value": value, "ci_low": ends.low, "ci_high": ends.high}
         panels.append((f"{MEAN}\n", JOINT_KEY[1], means))
 
     def draw() -> Any:
         width, height = 0.85, 0.75 + 0.17 * len(metrics)
         figure, axes = figures.make_panels(len(panels), _MOST_PANELS, width, height)
         for number, (axis, (title, coefficient, rows)) in enumerate(zip(axes, panels, strict=True)):
-            frame = make_frame((rows.get(m, {}) for m in metrics), _VALUE_AND_ENDS)
+            frame = make_frame([rows.get(metric, {}) for metric in metrics], _VALUE_AND_ENDS)
             _plot_intervals(axis, frame, kinds, find_coefficient(coefficient).scale)
             axis.set_title(title.replace("-", "-\n", 1), fontsize=7)
             axis.set_ylim(len(metrics) - 0.5, -0.5)
@@ -201,7 +206,7 @@ def _significance_chart(
     test = rows["test"].iloc[0]
     values = dict(zip(rows["metric_a"], rows["value_a"], strict=True))
     values |= dict(zip(rows["metric_b"], rows["value_b"], strict=True))
-    order = sorted(values, key=lambda m: -np.nan_to_num(values[m], nan=-np.inf))
+    order = sorted(values, key=lambda metric: -np.nan_to_num(values[metric], nan=-np.inf))
     title = f"{part.title}, {dimension}: differences of {style.symbol}"
     return make_difference_chart(
         rows.rename(columns={p_value: "p", "metric_a": "a", "metric_b": "b"}),
@@ -248,7 +253,7 @@ def make_difference_chart(
         a, b = index_of[row["a"]], index_of[row["b"]]
         differences[a, b], differences[b, a] = row["difference"], -row["difference"]
         p_values[a, b] = p_values[b, a] = row["p"]
-        numbers = [number_cell(float(row[c]), *number_format) for c in _ENDS]
+        numbers = [number_cell(float(row[column]), *number_format) for column in _ENDS]
         numbers.append(p_value_cell(float(row["p"])))
         cells.append(Row(f"{labels_by_name[row['a']]} − {labels_by_name[row['b']]}", numbers))
     labels = list(labels_by_name.values())
@@ -280,8 +285,9 @@ def _draw_differences(
         text = format_number(float(differences[i, j]), *number_format)
         return Square(_DIFFER[int(signs[i, j])], text) if i != j else None
 
-    places = range(len(labels))
-    squares = [[make_square(i, j) for j in places] for i in places]
+    squares: list[list[Square | None]] = []
+    for i in range(len(labels)):
+        squares.append([make_square(i, j) for j in range(len(labels))])
     figures.draw_squares(axis, squares)
     figures.label_squares(axis, labels, labels)
     return figure, axis

@@ -355,8 +355,8 @@ def draw_squares(axis: Any, cells: Sequence[Sequence[Square | None]]) -> None:
         for j, cell in enumerate(row):
             if cell is None:
                 continue
-            place = j - 0.5, i - 0.5
-            axis.add_patch(Rectangle(place, 1, 1, facecolor=cell.colour, edgecolor=PAPER))
+            corner = j - 0.5, i - 0.5
+            axis.add_patch(Rectangle(corner, 1, 1, facecolor=cell.colour, edgecolor=PAPER))
             red, green, blue = (int(cell.colour[k : k + 2], 16) for k in (1, 3, 5))
             bright = 0.299 * red + 0.587 * green + 0.114 * blue > 140
             # But for the neutral one a cell is of one colour by day and by night, and so its number.

@@ -80,9 +80,11 @@ def _bars(
 ) -> Callable[[], Any]:
     def draw() -> Any:
         figure, axis = figures.make_figure(3.9, 2.8)
-        counts = {"ratings": rating_counts, "items, mean rating": item_counts}
-        shares = {name: 100 * count / count.sum() for name, count in counts.items()}
-        draw_histograms(axis, {name: (np.array(levels), share) for name, share in shares.items()})
+        counts_by_label = {"ratings": rating_counts, "items, mean rating": item_counts}
+        series: dict[str, tuple[Floats, Floats]] = {}
+        for label, counts in counts_by_label.items():
+            series[label] = np.array(levels), 100 * counts / counts.sum()
+        draw_histograms(axis, series)
         axis.set_xlabel("rating, to the nearest level")
         axis.set_ylabel("%")
         axis.set_title(f"{part.title}, {dimension}")
@@ -104,23 +106,25 @@ def coarsen_scale(scale: Scale) -> Scale:
 
 
 def agreement_charts(part: RunDataset) -> Iterator[Chart]:
-    scales, is_anonymous = rated_scales(part), part.has_anonymous_raters
-    tables = {
-        d: RatingTable.from_ratings(part.ratings, part.items.index, d, is_anonymous=is_anonymous)
-        for d in scales
-    }
-    if not any(table.n_items for table in tables.values()):
+    scales = rated_scales(part)
+    tables: dict[str, RatingTable] = {}
+    for dimension in scales:
+        table = RatingTable.from_ratings(
+            part.ratings, part.items.index, dimension, is_anonymous=part.has_anonymous_raters
+        )
+        if table.n_items:
+            tables[dimension] = table
+    if not tables:
         raise UnavailableChart("agreement needs items with two ratings; there are none")
+
     for dimension, table in tables.items():
-        if not table.n_items:
-            continue
         # As captau agree has them, whose seed and number of draws are the usual ones as well.
         measures, _ = compute_measures(table, scales[dimension])
         shown_measures = {name: measures[name] for name in FIGURE_MEASURES if name in measures}
         title = f"{part.title}, {dimension}: how well people agree"
         rows: list[Row] = []
         for name, measure in measures.items():
-            numbers = [figures.percent_cell(n) for n in (measure.value, measure.std)]
+            numbers = [figures.percent_cell(measure.value), figures.percent_cell(measure.std)]
             n_items = count_cell(measure.n_items)
             rows.append(Row(MEASURE_LABELS[name], [*numbers, n_items, measure.note]))
         alpha = figures.percent_cell(measures["krippendorff_alpha_ordinal"].value)
@@ -149,7 +153,8 @@ def _dots(
                 ends = 100 * np.array([measure.value - measure.std, measure.value + measure.std])
                 axis.plot(ends, [y, y], color=colour, linestyle="-", linewidth=1.2)
         axis.set_xlabel("×100")
-        axis.set_xlim(min(0, *(100 * measure.value for measure in measures.values())) - 2, 102)
+        least = min(0, *(100 * measure.value for measure in measures.values()))
+        axis.set_xlim(least - 2, 102)
         axis.set_title(f"{part.title}, {dimension}")
         return figure
 
@@ -219,7 +224,8 @@ def difference_figure(histograms: Mapping[str, Mapping[float, float]]) -> dict[s
         figure, axes = figures.make_panels(len(histograms), 3, *_PANEL)
         for axis, (title, shares) in zip(axes, histograms.items(), strict=True):
             steps = np.array(sorted(shares))
-            draw_histograms(axis, {"": (steps, 100 * np.array([shares[s] for s in steps]))})
+            heights = 100 * np.array([shares[step] for step in steps])
+            draw_histograms(axis, {"": (steps, heights)})
             axis.set_xlim(-1.05, 1.05)
             axis.set_xlabel("difference of the mean ratings, in parts of the scale")
             axis.set_ylabel("% of items")

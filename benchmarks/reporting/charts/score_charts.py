@@ -47,21 +47,26 @@ def violin_charts(part: RunDataset) -> Iterator[Chart]:
     for dimension, scale in rated_scales(part).items():
         cut = coarsen_scale(scale)
         points = _points(part, dimension)
-        places = nearest_level(points["value"].to_numpy(dtype=float), cut)
+        level_indices = nearest_level(points["value"].to_numpy(dtype=float), cut)
         for metric in part.metrics:
-            if metric in part.scores:
-                scores = part.scores[metric].loc[points["item_id"]].to_numpy(dtype=float)
-                label = part.label(metric)
-                finite = np.isfinite(scores)
-                levels = enumerate(scale_levels(cut))
-                yield make_violin_chart(
-                    {f"{level:g}": scores[finite & (places == k)] for k, level in levels},
-                    name=figures.slug("scores", *part.file_words, dimension, metric),
-                    title=f"{part.title}, {dimension}: {label} by rating",
-                    label=label,
-                    corner="rating",
-                    n_lost=int((~finite).sum()),
-                )
+            if metric not in part.scores:
+                continue
+
+            scores = part.scores[metric].loc[points["item_id"]].to_numpy(dtype=float)
+            label = part.label(metric)
+            finite = np.isfinite(scores)
+            scores_by_level: dict[str, Floats] = {}
+            for k, level in enumerate(scale_levels(cut)):
+                scores_by_level[f"{level:g}"] = scores[finite & (level_indices == k)]
+
+            yield make_violin_chart(
+                scores_by_level,
+                name=figures.slug("scores", *part.file_words, dimension, metric),
+                title=f"{part.title}, {dimension}: {label} by rating",
+                label=label,
+                corner="rating",
+                n_lost=int((~finite).sum()),
+            )
 
 
 def _points(part: RunDataset, dimension: str) -> pd.DataFrame:
@@ -97,10 +102,15 @@ def make_violin_chart(
         rows.append(Row(group_name, [count_cell(len(group)), *numbers]))
     total = sum(map(len, scores_by_group.values())) + n_lost
     notes = [f"{n_lost:,} of {total:,} scores are not finite and left out."] if n_lost else []
-    medians = ", ".join(
-        f"{row.cells[2]} at {row.label}" for row in rows if str(row.cells[2]) != MISSING
+
+    medians: list[str] = []
+    for row in rows:
+        median = str(row.cells[2])
+        if median != MISSING:
+            medians.append(f"{median} at {row.label}")
+    description = (
+        f"Violins of the scores of each {corner}, with their means. Medians: {', '.join(medians)}."
     )
-    description = f"Violins of the scores of each {corner}, with their means. Medians: {medians}."
     columns = ["n", "25 %", "median", "75 %", "mean"]
     table = ResultTable(title, corner, columns, rows, notes=notes)
     draw = partial(_draw_violins, scores_by_group, label, corner)
@@ -111,16 +121,16 @@ def _draw_violins(scores_by_group: Mapping[str, Floats], label: str, corner: str
     groups = list(scores_by_group.values())
     are_levels = corner == "rating"
     figure, axis = figures.make_figure(2.9, 2.2 if are_levels else 2.6)
+    # matplotlib draws no violin of nothing.
     filled = [k for k, group in enumerate(groups) if len(group)]
     if filled:
-        drawn = axis.violinplot(
-            [groups[k] for k in filled], filled, widths=0.9, showextrema=False, points=30
-        )
+        filled_groups = [groups[k] for k in filled]
+        drawn = axis.violinplot(filled_groups, filled, widths=0.9, showextrema=False, points=30)
         for body in drawn["bodies"]:
             body.set(facecolor=SERIES[0], edgecolor="none", alpha=0.35)
         axis.plot(
             filled,
-            [float(groups[k].mean()) for k in filled],
+            [float(group.mean()) for group in filled_groups],
             marker="o",
             color=figures.INK,
             markersize=2.5,
@@ -137,39 +147,29 @@ def _draw_violins(scores_by_group: Mapping[str, Floats], label: str, corner: str
 
 
 def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
-    metrics = [m for m in part.metrics if m in part.oriented]
-    columns = {part.label(m): part.oriented[m] for m in metrics}
-    columns |= {f"people: {d}": part.people(d) for d in part.scales}
+    metrics = [metric for metric in part.metrics if metric in part.oriented]
+    columns = {part.label(metric): part.oriented[metric] for metric in metrics}
+    for dimension in part.scales:
+        columns[f"people: {dimension}"] = part.people(dimension)
     frame = pd.DataFrame(columns, index=part.items.index)
     if len(frame.columns) < 2:
         raise UnavailableChart("one metric alone has nothing to be compared with")
+
     matrix = frame.rank().corr().to_numpy()
-    labels = [str(c) for c in frame.columns]
-    rows = [
-        Row(label, [figures.percent_cell(float(v)) for v in row])
-        for label, row in zip(labels, matrix, strict=True)
-    ]
+    labels = [str(column) for column in frame.columns]
+    rows: list[Row] = []
+    for label, correlations in zip(labels, matrix, strict=True):
+        rows.append(Row(label, [figures.percent_cell(float(value)) for value in correlations]))
+
     title = f"{part.title}: Spearman's ρ of every two metrics"
-    pairs = [
-        (matrix[i, j], labels[i], labels[j])
-        for i in range(len(metrics))
-        for j in range(i)
-        if np.isfinite(matrix[i, j])
-    ]
-    extremes = ""
-    if pairs:
-        least_alike, most_alike = min(pairs), max(pairs)
-        extremes = (
-            f" Most alike: {most_alike[2]} and {most_alike[1]}, {figures.percent_cell(most_alike[0])}; least: {least_alike[2]} and "
-            f"{least_alike[1]}, {figures.percent_cell(least_alike[0])}."
-        )
+    extremes = _name_extremes(matrix[: len(metrics), : len(metrics)], labels)
 
     def draw() -> Any:
         figure, axis = figures.make_square_figure(len(labels))
-        squares = [
-            [figures.shade_square(v, format_number(v, 100, 0)) for v in map(float, row)]
-            for row in matrix
-        ]
+        squares: list[list[Square]] = []
+        for correlations in matrix:
+            values = [float(value) for value in correlations]
+            squares.append([figures.shade_square(v, format_number(v, 100, 0)) for v in values])
         figures.draw_squares(axis, squares)
         figures.label_squares(axis, labels, labels)
         axis.set_title(f"{part.title}: ρ ×100")
@@ -179,6 +179,29 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
     description = f"Spearman's rank correlation over {len(frame):,} items, in shades from red (−1) to blue (1).{extremes}"
     table = ResultTable(f"{title} ×100", "", labels, rows)
     yield Chart("correlations", name, title, description, table, draw)
+
+
+def _name_extremes(matrix: Floats, labels: Sequence[str]) -> str:
+    """Name the two metrics that are most alike and the two that are least; empty without a correlation.
+
+    Args:
+        matrix: the correlations of every two metrics.
+        labels: the metrics' names.
+    """
+    pairs: list[tuple[float, str, str]] = []
+    for i in range(len(matrix)):
+        for j in range(i):
+            if np.isfinite(matrix[i, j]):
+                pairs.append((matrix[i, j], labels[i], labels[j]))
+    if not pairs:
+        return ""
+
+    least, *least_alike = min(pairs)
+    most, *most_alike = max(pairs)
+    return (
+        f" Most alike: {most_alike[1]} and {most_alike[0]}, {figures.percent_cell(most)}; "
+        f"least: {least_alike[1]} and {least_alike[0]}, {figures.percent_cell(least)}."
+    )
 
 
 def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
@@ -200,16 +223,24 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
         rows: list[dict[str, Any]] = []
         cells: list[Row] = []
         areas: dict[str, float] = {}
-        for metric in (m for m in part.metrics if m in part.oriented):
+        for metric in part.metrics:
+            if metric not in part.oriented:
+                continue
+
             scores = part.oriented[metric].loc[good.index].to_numpy(dtype=np.float64)
             curve, summary = metric_curve(scores, good, part.precision)
-            indices = np.unique(np.linspace(0, len(curve) - 1, POINTS).round().astype(int))
-            rows += [{"metric": metric, **curve[k]} for k in indices if curve]
+            if curve:
+                indices = np.unique(np.linspace(0, len(curve) - 1, POINTS).round().astype(int))
+                rows += [{"metric": metric, **curve[k]} for k in indices]
             areas[metric] = summary["auc"]
+
             # Downwards, as in captau thresholds.
             threshold = np.floor(summary["threshold"] * 1e4) / 1e4
-            numbers = [figures.percent_cell(summary[name]) for name in ("auc", "recall")]
-            numbers.append(number_cell(threshold, 1, 4))
+            numbers = [
+                figures.percent_cell(summary["auc"]),
+                figures.percent_cell(summary["recall"]),
+                number_cell(threshold, 1, 4),
+            ]
             cells.append(Row(part.label(metric), [*numbers, summary["note"]]))
         frame = make_frame(rows, ["metric", "recall", "precision"])
         title = f"{part.title}, {dimension}: filtering captions"
@@ -270,10 +301,9 @@ def threshold_figure(
     panels: Sequence[Any] = list(rows.groupby(["dataset", "dimension"], sort=False))
     if not panels or not figures.can_draw():
         return {}
-    areas_of: dict[Any, dict[str, float]] = {
-        names: dict(zip(of_panel["metric"], of_panel["auc"], strict=True))
-        for names, of_panel in recalls.groupby(["dataset", "dimension"], sort=False)
-    }
+    areas_of: dict[Any, dict[str, float]] = {}
+    for names, of_panel in recalls.groupby(["dataset", "dimension"], sort=False):
+        areas_of[names] = dict(zip(of_panel["metric"], of_panel["auc"], strict=True))
     with figures.style():
         figure, axes = figures.make_panels(len(panels), 1, 6, 4)
         for axis, (names, curves) in zip(axes, panels, strict=True):
@@ -295,17 +325,26 @@ def draw_curves(
     """
     curves = {str(metric): curve for metric, curve in rows.groupby("metric", sort=False)}
     best = sorted(curves, key=lambda metric: -areas[metric])[: len(SERIES)]
+    muted = [metric for metric in curves if metric not in best]
     lines: dict[str, Any] = {}
-    for metric in [m for m in curves if m not in best] + best[::-1]:
+    # The best curve is drawn last, above all others.
+    for metric in [*muted, *reversed(best)]:
         options: dict[str, Any] = {"color": figures.MUTED, "linewidth": 0.5}
         if metric in best:
             options = {"color": SERIES[best.index(metric)], "linewidth": 1.4}
-        recall, precision = (curves[metric][column] for column in ("recall", "precision"))
-        (lines[metric],) = axis.step(recall, precision, where="pre", linestyle="-", **options)
-    handles = [lines[m] for m in best]
-    names = [f"{labels[m]} (AUC {format_number(areas[m], 100, 1)})" for m in best]
-    if muted := [lines[m] for m in curves if m not in best]:
-        handles, names = [*handles, muted[0]], [*names, f"{len(muted)} more"]
+        curve = curves[metric]
+        (lines[metric],) = axis.step(
+            curve["recall"], curve["precision"], where="pre", linestyle="-", **options
+        )
+
+    handles: list[Any] = []
+    names: list[str] = []
+    for metric in best:
+        handles.append(lines[metric])
+        names.append(f"{labels[metric]} (AUC {format_number(areas[metric], 100, 1)})")
+    if muted:
+        handles.append(lines[muted[0]])
+        names.append(f"{len(muted)} more")
     axis.set_xlabel("recall")
     axis.set_ylabel("precision")
     axis.set_ylim(0, 1.02)
@@ -335,15 +374,19 @@ def probe_figure(rows: pd.DataFrame, labels: Mapping[str, str], title: str) -> d
         row = cells.get((metric, fault))
         if row is None:
             return None
-        # A control has no share that is good or bad in itself.
-        shade = (
-            2 * row["value"] - 1 if fault not in CONTROLS else -1.0 if is_weak(row) else math.nan
-        )
+        shade = 2 * row["value"] - 1
+        if fault in CONTROLS:
+            # A control has no share that is good or bad in itself.
+            shade = -1.0 if is_weak(row) else math.nan
         return figures.shade_square(shade, probe_cell(row).text)
+
+    squares: list[list[Square | None]] = []
+    for metric in labels:
+        squares.append([make_square(metric, fault) for fault in faults])
 
     with figures.style():
         figure, axis = figures.make_figure(1.8 + 0.4 * len(faults), 1.5 + 0.28 * len(labels))
-        figures.draw_squares(axis, [[make_square(m, fault) for fault in faults] for m in labels])
+        figures.draw_squares(axis, squares)
         figures.label_squares(axis, list(labels.values()), faults)
         axis.set_title(f"{title}: faults noticed, in % of pairs")
         return figures.files_of(figure, "probes")

@@ -199,13 +199,9 @@ def _notes(
     n_images: Mapping[str, int],
 ) -> Iterator[str]:
     """Yield the notes below the table of corpus scores."""
-    counts = {s.references: len(s.items) for s in scores.systems}
+    counts = {scored.references: len(scored.items) for scored in scores.systems}
     fewest = min(counts.values())
-    per_system = " of each system" if scores.has_several_systems else ""
-    captions = f"{count_of(fewest, 'caption')}{per_system}"
-    if len(set(counts.values())) > 1:
-        captions = "Captions: " + ", ".join(f"{n:,} with {name}" for name, n in counts.items())
-    yield f"{captions}. {scale_note([style for _, style in metrics])}."
+    yield f"{_captions_note(counts, scores)}. {scale_note([style for _, style in metrics])}."
 
     if choices.normalise != "none":
         yield f"Captions and references are normalised by the rule {choices.normalise}."
@@ -226,7 +222,9 @@ def _notes(
             "the references."
         )
 
-    has_own_idf = any(spec.startswith("cider") and "df=" not in spec for spec, _ in metrics)
+    has_own_idf = False
+    for spec, _ in metrics:
+        has_own_idf = has_own_idf or (spec.startswith("cider") and "df=" not in spec)
     if has_own_idf and fewest < IMAGES_OF_PUBLISHED_CIDER:
         yield (
             f"CIDEr's IDF is counted over the references of {count_of(fewest, 'image')} alone, and the fewer they are, "
@@ -242,15 +240,7 @@ def _notes(
                 of_system = f" ({head})" if head else ""
                 yield TableNote(f"{style.label}{of_system}: {reason}.", (style.label,))
 
-    if any(scored.intervals for scored in scores.systems):
-        words = interval_words(choices.statistics)
-        yield TableNote(f"±: half the width of the {words}; both ends in corpus.csv.", ("±",))
-    interval_notes: dict[str, None] = {}
-    for scored in scores.systems:
-        for interval in scored.intervals.values():
-            if interval.note:
-                interval_notes[f"{interval.note}."] = None
-    yield from interval_notes
+    yield from _interval_notes(choices, scores)
 
     if choices.trust is not None:
         labels = {spec: style.label for spec, style in metrics}
@@ -258,6 +248,30 @@ def _notes(
     if scores.kept_captions is not None and choices.keep is not None:
         metric, threshold = choices.keep
         yield f"Kept {len(scores.kept_captions):,} of {fewest:,}: {metric} of {threshold!r} or more."
+
+
+def _captions_note(counts: Mapping[str, int], scores: CaptionScores) -> str:
+    """Say how many captions were scored with each set of references, without a full stop."""
+    if len(set(counts.values())) > 1:
+        parts = [f"{n:,} with {name}" for name, n in counts.items()]
+        return f"Captions: {', '.join(parts)}"
+
+    per_system = " of each system" if scores.has_several_systems else ""
+    return f"{count_of(min(counts.values()), 'caption')}{per_system}"
+
+
+def _interval_notes(choices: ScoreChoices, scores: CaptionScores) -> Iterator[str]:
+    """Yield what intervals are, and each remark on one of them once."""
+    if any(scored.intervals for scored in scores.systems):
+        words = interval_words(choices.statistics)
+        yield TableNote(f"±: half the width of the {words}; both ends in corpus.csv.", ("±",))
+
+    notes: dict[str, None] = {}
+    for scored in scores.systems:
+        for interval in scored.intervals.values():
+            if interval.note:
+                notes[f"{interval.note}."] = None
+    yield from notes
 
 
 def _difference_table(
@@ -305,15 +319,18 @@ def rank_by_score(
         higher_is_better: whether the metric's greater scores are better.
     """
     sign = 1 if higher_is_better else -1
-    scores = corpus.set_index("system")["score"].dropna() * sign
-    values = {str(system): float(score) for system, score in scores.items()}
+    sign = 1 if higher_is_better else -1
+    by_system = corpus.set_index("system")["score"].dropna() * sign
+    values = {str(system): float(score) for system, score in by_system.items()}
 
     # What was not tested has no rank.
     ranks: Mapping[str, int] = {}
     if differences is not None and len(differences):
+        by_pair: dict[frozenset[str], float] = {}
         p_values = differences[p_value_column(statistics.correction)]
         pairs = zip(differences["system_a"], differences["system_b"], p_values, strict=True)
-        by_pair = {frozenset((a, b)): float(p) for a, b, p in pairs}
+        for system_a, system_b, p_value in pairs:
+            by_pair[frozenset((system_a, system_b))] = float(p_value)
         ranks = rank_clusters(values, by_pair, 1 - statistics.level)
 
     order = sorted(values, key=lambda system: -values[system])
@@ -386,24 +403,29 @@ def score_verdict(
         styles: by metric.
     """
     metric = find_leading_metric(corpus, list(standings))
-    places = standings[metric]
+    leaders = standings[metric]
     style = styles[metric]
-    if not places:
+    if not leaders:
+        return f"{style.label} has no score of these captions."
         return f"{style.label} has no score of these captions."
 
     row = records_of(corpus[corpus["metric"] == metric])[0]
     agreement = describe_agreement(row)
-    by = f"{style.label} (agreement with people: {agreement})" if agreement else style.label
+    metric_words = style.label
+    if agreement:
+        metric_words += f" (agreement with people: {agreement})"
 
-    best = places[0].label
+    best = leaders[0].label
     # Standings hold scores of which more is better.
-    value = places[0].value if style.higher_is_better else -places[0].value
+    value = leaders[0].value if style.higher_is_better else -leaders[0].value
     score = format_number(value, style.scale, style.decimals)
-    if len(places) == 1:
-        return f"{best or 'The captions'} reach{'es' * bool(best)} {score} by {by}."
+    if len(leaders) == 1:
+        return f"{best or 'The captions'} reach{'es' * bool(best)} {score} by {metric_words}."
 
-    sentence = f"By {by}, {best} is best ({score}){lead_words(places, tests[metric])}"
+    sentence = f"By {metric_words}, {best} is best ({score}){lead_words(leaders, tests[metric])}"
     if len(standings) > 1:
-        n_first = sum(bool(places) and places[0].label == best for places in standings.values())
+        n_first = 0
+        for by_metric in standings.values():
+            n_first += bool(by_metric) and by_metric[0].label == best
         sentence += f"; {n_first} of {len(standings)} metrics put it first"
     return f"{sentence}."

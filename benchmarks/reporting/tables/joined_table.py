@@ -6,45 +6,34 @@ writes in each style; `written_table` is that of a run without correlations.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from string import ascii_lowercase
 from typing import Any
 
-import pandas as pd
-
 from ....datasets.errors import InputError, unknown
 from ....datasets.reading.json_files import read_text
 from ...evaluation.headline import ALL, HEADLINE, find_headline
-from ...evaluation.judged_pairs import FLOOR_NOTES
 from ...evaluation.overview import MEAN
 from ...evaluation.papers.published_numbers import COMPARED_CHOICES, describe_choice
 from ...evaluation.wording import (
-    interval_words,
-    level_notes,
     mean_words,
     number_word,
-    rank_words,
-    revision_words,
-    synthetic_note,
 )
 from ...runs.finished_run import FinishedRun
 from ...runs.tables import (
-    INTERVALS,
     MISSING,
     AnyCell,
     Cell,
     ResultTable,
     Row,
-    TableNote,
     coefficient_cell,
 )
 from ...scoring.catalog import METRIC_KINDS
 from ...scoring.corpus_scores import PLAIN_PROTOCOL
 from ...scoring.protocol import Protocol
-from ...statistics.coefficients.coefficient import are_of_preferences, find_coefficient
+from ...statistics.coefficients.coefficient import find_coefficient
 from ...statistics.joint_mean import JOINT_KEY, find_common_metrics, rescale
 from .coefficient_column import (
     CoefficientColumn,
@@ -53,7 +42,8 @@ from .coefficient_column import (
     spare_columns,
     with_headings,
 )
-from .named_run import ColumnKey, NamedRun, describe_statistics, name_runs, shorten_hashes
+from .joined_notes import origin_notes, table_notes
+from .named_run import ColumnKey, NamedRun, name_runs, shorten_hashes
 from .systems_table import join_systems
 from .table_choices import USUAL_CHOICES, TableChoices
 from .table_rows import (
@@ -69,8 +59,6 @@ from .table_rows import (
     tell_published_apart,
 )
 
-#: The name of a protocol in which nothing is changed.
-_USUAL_PROTOCOL = Protocol.__dataclass_fields__["name"].default
 MEAN_COLUMN = CoefficientColumn(
     head=MEAN,
     latex=MEAN,
@@ -131,34 +119,51 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     published = add_published_rows(columns, computed, choices.published, has_remarks=has_details)
     drafts = choose_rows([*computed, *published.rows], choices.rows)
     if is_survey and not choices.rows:
-        drafts = [draft for draft in drafts if draft.kind not in ("floors", "ceilings")]
+        drafts = _without_bounds(drafts)
 
     mean_note = _average_runs(columns, drafts) if is_survey and len(sources) > 1 else ""
     has_dropped_clusters = _without_clusters(columns, drafts)
     _finish_cells(columns, drafts)
     drafts = _order_and_name(drafts, columns, choices, is_paper=is_paper)
 
-    notes = _notes(sources, columns, drafts, choices, mean_note, is_survey=is_survey)
-    notes += published.notes(drafts, has_details=has_details)
-    if has_dropped_clusters:
-        notes.append("No clusters where the metrics of several runs meet: each run ranked its own.")
-    if has_details:
-        versions = dict.fromkeys(source.run.run["versions"]["captau"] for source in sources)
-        notes.append(f"Computed by captau {', '.join(versions)}.")
+    notes: list[str] = []
     if choices.notes == "none":
-        notes = []
         # Without texts, cells have no footnotes' letters.
         for draft in drafts:
             draft.texts.clear()
+    else:
+        notes += table_notes(sources, columns, drafts, choices, mean_note, is_survey=is_survey)
+        notes += published.notes(drafts, has_details=has_details)
+        notes += origin_notes(sources, choices, has_dropped_clusters=has_dropped_clusters)
 
     if choices.ranks != "superscript":
         remove_ranks(drafts)
-    letters: dict[str, str] = {}
-    rows = [_row(draft, columns, letters) for draft in drafts]
-    headings = [draft.heading or heading_of(draft.kind) for draft in drafts]
+    return _lay_out(drafts, columns, choices, intervals, notes)
 
-    signed = [draft for draft in drafts if draft.signature and has_details]
-    signatures = [(draft.label, shorten_hashes(draft.signature)) for draft in signed]
+
+def _without_bounds(drafts: Sequence[RowDraft]) -> list[RowDraft]:
+    """Return the rows of metrics: without floors and ceilings."""
+    return [draft for draft in drafts if draft.kind not in ("floors", "ceilings")]
+
+
+def _lay_out(
+    drafts: Sequence[RowDraft],
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    choices: TableChoices,
+    intervals: str,
+    notes: Sequence[str],
+) -> ResultTable:
+    """Make the table of rows that have their final cells, labels and order."""
+    letters: dict[str, str] = {}
+    rows: list[Row] = []
+    headings: list[str] = []
+    signatures: list[tuple[str, str]] = []
+    for draft in drafts:
+        rows.append(_row(draft, columns, letters))
+        headings.append(draft.heading or heading_of(draft.kind))
+        if draft.signature and choices.notes == "full":
+            signatures.append((draft.label, shorten_hashes(draft.signature)))
+
     return ResultTable(
         choices.title or _title(columns),
         "metric",
@@ -203,7 +208,12 @@ def _by_kind(drafts: Sequence[RowDraft]) -> list[RowDraft]:
 
 
 def _title(columns: Mapping[ColumnKey, CoefficientColumn]) -> str:
-    titles = list(dict.fromkeys(column.over for column in columns.values() if column.over))
+    titles: dict[str, None] = {}
+    for column in columns.values():
+        # The mean stands over no dataset.
+        if column.over:
+            titles[column.over] = None
+
     if len(titles) > 3:
         return f"Agreement of metrics with people on {number_word(len(titles))} datasets"
     return f"Agreement of metrics with people: {', '.join(titles)}"
@@ -226,13 +236,17 @@ def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[
             own_drafts[str(index)] = draft
 
     # Only coefficients with a value of chance can be put on the mean's scale.
-    keys = {key[0]: key for key in columns if find_coefficient(key[3]).chance is not None}
+    keys: dict[str, ColumnKey] = {}
+    for key in columns:
+        if find_coefficient(key[3]).chance is not None:
+            keys[key[0]] = key
+
     nothing = Cell(MISSING)
     values: dict[str, dict[str, float]] = {}
     for dataset, key in keys.items():
-        values[dataset] = {
-            name: draft.cells.get(key, nothing).value for name, draft in own_drafts.items()
-        }
+        values[dataset] = {}
+        for name, draft in own_drafts.items():
+            values[dataset][name] = draft.cells.get(key, nothing).value
 
     common_datasets, metrics = find_common_metrics(values)
     if len(common_datasets) < 2:
@@ -241,11 +255,17 @@ def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[
     mean_key = (MEAN, tuple(common_datasets), "", MEAN)
     columns[mean_key] = MEAN_COLUMN
     for name in metrics:
-        rescaled = [rescale(values[d][name], keys[d][3]) for d in common_datasets]
+        rescaled: list[float] = []
+        for dataset in common_datasets:
+            rescaled.append(rescale(values[dataset][name], keys[dataset][3]))
         own_drafts[name].cells[mean_key] = coefficient_cell(fmean(rescaled), JOINT_KEY[1])
 
-    titles = [columns[keys[dataset]].over for dataset in common_datasets]
-    coefficients = [keys[dataset][3] for dataset in common_datasets]
+    titles: list[str] = []
+    coefficients: list[str] = []
+    for dataset in common_datasets:
+        key = keys[dataset]
+        titles.append(columns[key].over)
+        coefficients.append(key[3])
     words = mean_words(titles, coefficients)
     return f"mean: {words}. Of several runs it has no interval and no rank."
 
@@ -269,9 +289,10 @@ def _row(draft: RowDraft, columns: Iterable[ColumnKey], letters: dict[str, str])
     for key in columns:
         cell = draft.cells.get(key, "")
         if isinstance(cell, Cell):
-            texts = draft.texts.get(key, [])
-            # One text has one letter, wherever it stands.
-            marks = [letters.setdefault(text, _letter(len(letters))) for text in texts]
+            marks: list[str] = []
+            for text in draft.texts.get(key, []):
+                # One text has one letter, wherever it stands.
+                marks.append(letters.setdefault(text, _letter(len(letters))))
             cell = replace(cell, marks=tuple(marks))
         cells.append(cell)
 
@@ -313,7 +334,10 @@ def _columns(
     blocks = list(dict.fromkeys(key[:2] for key in sources_by_key))
     keys = _choose_keys(sources_by_key, choices, sources[0].run)
     keys.sort(key=lambda key: blocks.index(key[:2]))
-    columns = {key: _column(key, keys, blocks, *sources_by_key[key]) for key in keys}
+    columns: dict[ColumnKey, CoefficientColumn] = {}
+    for key in keys:
+        source, protocol = sources_by_key[key]
+        columns[key] = _column(key, keys, blocks, source, protocol)
 
     means: dict[ColumnKey, None] = {}
     for source in sources:
@@ -342,7 +366,12 @@ def _choose_keys(
         coefficients = ()
     elif coefficients == (ALL,):
         coefficients = ()
-        keys = [key for key in keys if key[3] in sources_by_key[key][1].coefficients]
+        all_keys = keys
+        keys = []
+        for key in all_keys:
+            _, protocol = sources_by_key[key]
+            if key[3] in protocol.coefficients:
+                keys.append(key)
 
     for index, option, chosen_names in (
         (2, "dimension", choices.dimensions),
@@ -445,154 +474,15 @@ def _without_clusters(columns: Iterable[ColumnKey], drafts: Sequence[RowDraft]) 
     """
     has_clusters = False
     for key in columns:
-        ranked = [d for d in drafts if key in d.runs and d.kind in METRIC_KINDS]
-        clusters = [d for d in ranked if d.cells[key].rank is not None]
-        if clusters and len({d.runs[key] for d in ranked}) > 1:
+        ranked: list[RowDraft] = []
+        for draft in drafts:
+            if key in draft.runs and draft.kind in METRIC_KINDS:
+                ranked.append(draft)
+        clusters = [draft for draft in ranked if draft.cells[key].rank is not None]
+        run_indices = {draft.runs[key] for draft in ranked}
+
+        if clusters and len(run_indices) > 1:
             has_clusters = True
             for draft in clusters:
                 draft.cells[key] = replace(draft.cells[key], rank=None)
     return has_clusters
-
-
-def _notes(
-    sources: Sequence[NamedRun],
-    columns: Mapping[ColumnKey, CoefficientColumn],
-    drafts: Sequence[RowDraft],
-    choices: TableChoices,
-    mean_note: str,
-    *,
-    is_survey: bool,
-) -> list[str]:
-    """List the notes below the table, except footnotes, signatures and the meaning of bold.
-
-    Brief ones say how to read the numbers; full ones also what metrics and rows are, and where numbers are from.
-
-    Args:
-        sources, columns, drafts, choices: what the table is made of.
-        mean_note: of a mean of several runs; empty for none.
-        is_survey: whether it has a headline of several datasets.
-    """
-    notes = [*_number_notes(sources, columns, drafts, choices)]
-
-    specs = {draft.spec for draft in drafts}
-    rows_by_source: list[list[tuple[ColumnKey, dict[str, Any]]]] = []
-    for source in sources:
-        rows = [(k, row) for k, row in source.rows if k in columns and row["metric"] in specs]
-        rows_by_source.append(rows)
-
-    has_details = choices.notes == "full"
-    is_short = is_survey and not has_details
-    notes += [*_data_notes(sources, rows_by_source, columns, is_short=is_short), mean_note]
-
-    # A mean of several runs has a note of its own.
-    has_mean = not mean_note and any(key[0] == MEAN for key in columns)
-    for source, rows in zip(sources, rows_by_source, strict=True):
-        if source.overview is not None and has_mean:
-            notes.append(source.overview.mean_note())
-        if not has_details:
-            continue
-
-        notes += [source.styles[row["metric"]].note for _, row in rows]
-        below = {**source.below["floors"], **source.below["ceilings"]}
-        notes += [
-            f"{below[row['metric']]}: {FLOOR_NOTES.get(row['metric']) or row['note']}."
-            for _, row in rows
-            if row["metric"] in below and not math.isnan(row["value"])
-        ]
-    return [note for note in dict.fromkeys(notes) if note]
-
-
-def _number_notes(
-    sources: Sequence[NamedRun],
-    columns: Mapping[ColumnKey, CoefficientColumn],
-    drafts: Sequence[RowDraft],
-    choices: TableChoices,
-) -> Iterator[str]:
-    """Yield the notes on how to read numbers, their intervals and their ranks; the arguments are those of `_notes`."""
-    datasets = {column.dataset for column in columns.values()}
-    cards = [source.run.run["data"].get(name, {}) for source in sources for name in datasets]
-    if any(card.get("synthetic") for card in cards):
-        yield synthetic_note("metrics")
-    yield "Coefficients ×100."
-
-    cells: list[Cell] = []
-    for draft in drafts:
-        cells += draft.cells.values()
-
-    if any(cell.low for cell in cells):
-        meaning = "Pairs of numbers: the ends of the"
-        if choices.intervals == "plusminus":
-            meaning = "±: half the width of the"
-        for words in describe_statistics(sources, interval_words):
-            yield TableNote(f"{meaning} {words}.", (INTERVALS,))
-
-    if choices.ranks != "none" and any(cell.rank is not None for cell in cells):
-        look = "Headings" if choices.ranks == "groups" else "Superscript numbers"
-        ranked_coefficients = [JOINT_KEY[1] if key[0] == MEAN else key[3] for key in columns]
-        phrases = describe_statistics(
-            sources, lambda options: rank_words(options, ranked_coefficients)
-        )
-        for words in phrases:
-            yield f"{look}, ranks: {words}."
-
-
-def _data_notes(
-    sources: Sequence[NamedRun],
-    rows_by_source: Sequence[Sequence[tuple[ColumnKey, dict[str, Any]]]],
-    columns: Mapping[ColumnKey, CoefficientColumn],
-    *,
-    is_short: bool,
-) -> list[str]:
-    """Describe the datasets of all runs; where it shall be short, usual protocols stand in one line for all."""
-    n_items: dict[str, int] = {}
-    notes: list[str] = []
-    for source, rows in zip(sources, rows_by_source, strict=True):
-        notes += _on_data(source, rows, columns, n_items if is_short else None)
-    if not n_items:
-        return notes
-
-    sizes = ", ".join(f"{title} {n:,}" for title, n in n_items.items())
-    return [f"Items, each dataset under its usual protocol: {sizes}.", *notes]
-
-
-def _on_data(
-    source: NamedRun,
-    rows: Sequence[tuple[ColumnKey, dict[str, Any]]],
-    columns: Mapping[ColumnKey, CoefficientColumn],
-    n_items_by_title: dict[str, int] | None,
-) -> list[str]:
-    """Describe each dataset under each protocol: its revision, its sizes, and every choice.
-
-    Args:
-        source: the run.
-        rows: its rows that the table has.
-        columns: those of the table.
-        n_items_by_title: takes the number of items of datasets under their usual protocols, which then have no note.
-    """
-    notes: list[str] = []
-    labels = {spec: style.label for spec, style in source.styles.items()}
-    for block in dict.fromkeys(key[:2] for key, _ in rows):
-        block_rows = pd.DataFrame([row for key, row in rows if key[:2] == block])
-        column = next(column for key, column in columns.items() if key[:2] == block)
-        protocol = column.protocol
-        data = source.run.run["data"][column.dataset]
-
-        is_of_pairs = are_of_preferences(block_rows["coefficient"]).all()
-        unit = "preference pairs" if is_of_pairs else "data points"
-        n_images = source.run.run.get("n_images", {}).get(column.dataset)
-        images = f" of {n_images:,} images" if n_images else ""
-        n_items = int(block_rows["n_items"].max())
-
-        if n_items_by_title is not None and protocol.name == _USUAL_PROTOCOL:
-            if n_items:
-                n_items_by_title[column.over] = max(n_items, n_items_by_title.get(column.over, 0))
-        else:
-            notes.append(
-                f"{column.over}, {revision_words(data, protocol.split)}: {n_items:,} items{images}, "
-                f"{block_rows['n_ratings'].max():,} {unit}; protocol {protocol.name}: {protocol.describe()}."
-            )
-
-        names_below = [*source.below["floors"], *source.below["ceilings"]]
-        metric_rows = block_rows[~block_rows["metric"].isin(names_below)]
-        notes += level_notes(metric_rows, labels, protocol)
-    return notes

@@ -33,50 +33,37 @@ def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> ResultTa
     Raises:
         InputError: on an unknown metric, an option for judgements, or as `scored_parts` does.
     """
-    for name in ("published", "dimensions"):
-        if getattr(choices, name):
-            raise InputError(
-                f"{name}= works on runs that measure agreement with people; captau score does not"
-            )
-    if choices.ranks == "groups":
-        raise InputError(
-            "ranks=groups works on runs that measure agreement with people; write ranks=none or ranks=superscript"
-        )
+    _refuse_other_choices(choices)
     intervals = choices.intervals or "subscript"
-    parts = [part for run in runs for part in scored_parts(run)]
+    parts: list[ScoredCaptions] = []
+    for run in runs:
+        parts += scored_parts(run)
     part_by_key = _select_columns(parts, choices)
     rows = _name_rows(parts)
-    for name in choices.rows:
-        if name not in rows:
-            raise unknown(f"system of run={runs[0].folder}", name, list(rows))
-
-    metrics = [metric for part in parts for metric in part.metrics]
-    for option, names in (("names", choices.names), ("own", choices.own)):
-        for name in names:
-            if name not in (*rows, *metrics, *GROUPS):
-                raise unknown(f"system or metric of {option}", name, [*rows, *metrics])
+    _check_names(runs[0], parts, rows, choices)
 
     # Each run ranked its own systems alone.
     has_ranks = len(runs) == 1 and choices.ranks == "superscript"
     cells: dict[str, list[Cell]] = {}
     for name in choices.rows or rows:
-        row = rows[name]
-        cells[name] = [_cell(row, key, intervals, has_ranks=has_ranks) for key in part_by_key]
+        cells[name] = []
+        for key in part_by_key:
+            cells[name].append(_cell(rows[name], key, intervals, has_ranks=has_ranks))
     for index, ((_, metric, _), part) in enumerate(part_by_key.items()):
         _mark_column(cells, index, higher_is_better=part.styles[metric]["higher_is_better"])
     check_labels(choices.names, ((name, choices.names.get(name, name)) for name in cells))
 
     has_details = choices.notes == "full"
-    has_several_references = len({digest for digest, _, _ in part_by_key}) > 1
+    digests = {digest for digest, _, _ in part_by_key}
+    has_several_references = len(digests) > 1
     table_rows: list[Row] = []
     for name, row in _sort(cells, part_by_key, choices.sort).items():
         own_label = name + (OWN_MARK if name in choices.own else "")
         table_rows.append(Row(choices.names.get(name, own_label), row, kind="systems"))
 
-    columns = [
-        _column(part, metric, has_several_references, choices.names)
-        for (_, metric, _), part in part_by_key.items()
-    ]
+    columns: list[CoefficientColumn] = []
+    for (_, metric, _), part in part_by_key.items():
+        columns.append(_column(part, metric, has_several_references, choices.names))
     return ResultTable(
         choices.title or "Scores of captioning systems",
         "system",
@@ -90,6 +77,47 @@ def join_systems(runs: Sequence[FinishedRun], choices: TableChoices) -> ResultTa
         has_legend=choices.notes != "none",
         latex_label=choices.label or "",
     )
+
+
+def _refuse_other_choices(choices: TableChoices) -> None:
+    """Refuse what works on judgements alone.
+
+    Raises:
+        InputError: with the option that does.
+    """
+    for name in ("published", "dimensions"):
+        if getattr(choices, name):
+            raise InputError(
+                f"{name}= works on runs that measure agreement with people; captau score does not"
+            )
+    if choices.ranks == "groups":
+        raise InputError(
+            "ranks=groups works on runs that measure agreement with people; write ranks=none or ranks=superscript"
+        )
+
+
+def _check_names(
+    run: FinishedRun,
+    parts: Sequence[ScoredCaptions],
+    rows: Mapping[str, object],
+    choices: TableChoices,
+) -> None:
+    """Check that the systems and metrics that options name are there.
+
+    Raises:
+        InputError: with the first name that is not.
+    """
+    for name in choices.rows:
+        if name not in rows:
+            raise unknown(f"system of run={run.folder}", name, list(rows))
+
+    metrics: list[str] = []
+    for part in parts:
+        metrics += part.metrics
+    for option, names in (("names", choices.names), ("own", choices.own)):
+        for name in names:
+            if name not in (*rows, *metrics, *GROUPS):
+                raise unknown(f"system or metric of {option}", name, [*rows, *metrics])
 
 
 def _select_columns(
@@ -120,11 +148,10 @@ def _select_columns(
 
 def _signatures(part_by_key: Mapping[ColumnKey, ScoredCaptions]) -> tuple[tuple[str, str], ...]:
     """Return the labels of the metrics that have a signature, each with its signature."""
-    signatures = {
-        part.label(metric): shorten_hashes(signature)
-        for (_, metric, signature), part in part_by_key.items()
-        if signature
-    }
+    signatures: dict[str, str] = {}
+    for (_, metric, signature), part in part_by_key.items():
+        if signature:
+            signatures[part.label(metric)] = shorten_hashes(signature)
     return tuple(signatures.items())
 
 
@@ -148,13 +175,13 @@ def _sort(
     index = metrics.index(sort[0])
     part = list(part_by_key.values())[index]
     sign = 1 if part.styles[sort[0]]["higher_is_better"] else -1
-    values = {name: sign * row[index].value for name, row in cells.items()}
 
-    def place(name: str) -> float:
-        """Return the place of a row; one without a score stands last."""
-        return math.inf if math.isnan(values[name]) else -values[name]
+    def order(name: str) -> float:
+        """Return what rows are sorted by; one without a score stands last."""
+        value = sign * cells[name][index].value
+        return math.inf if math.isnan(value) else -value
 
-    return {name: cells[name] for name in sorted(cells, key=place)}
+    return {name: cells[name] for name in sorted(cells, key=order)}
 
 
 def _name_rows(parts: Sequence[ScoredCaptions]) -> dict[str, list[tuple[ScoredCaptions, str]]]:
@@ -203,7 +230,10 @@ def _cell(
 
 def _mark_column(cells: dict[str, list[Cell]], index: int, *, higher_is_better: bool) -> None:
     """Mark the best and the second best number of a column as printed, unless one stands alone."""
-    column = [row[index] for row in cells.values() if row[index].text != MISSING]
+    column: list[Cell] = []
+    for row in cells.values():
+        if row[index].text != MISSING:
+            column.append(row[index])
     if len(column) < 2:
         return
 
@@ -236,15 +266,22 @@ def _notes(
     has_details: bool,
 ) -> Iterator[str]:
     """Yield the notes below the table."""
-    styles = [MetricStyle(**style) for part in parts for style in part.styles.values()]
-    counts = sorted({int(row["n_images"]) for part in parts for row in part.rows.values()})
-    yield f"Images: {', '.join(f'{count:,}' for count in counts)}. {scale_note(styles)}."
+    styles: list[MetricStyle] = []
+    counts: set[int] = set()
+    for part in parts:
+        styles += [MetricStyle(**style) for style in part.styles.values()]
+        counts |= {int(row["n_images"]) for row in part.rows.values()}
+    printed_counts = ", ".join(f"{count:,}" for count in sorted(counts))
+    yield f"Images: {printed_counts}. {scale_note(styles)}."
 
-    numbers = [number for row in cells.values() for number in row]
+    numbers: list[Cell] = []
+    for row in cells.values():
+        numbers += row
     if any(number.low for number in numbers):
         words = dict.fromkeys(interval_words(part.statistics) for part in parts)
         yield TableNote(f"Intervals: {'; '.join(words)}.", (INTERVALS,))
     if any(number.rank is not None for number in numbers):
+        # The words are those of rankings of metrics; these rank systems.
         words = dict.fromkeys(rank_words(part.statistics) for part in parts)
         yield f"Superscript numbers, ranks: {'; '.join(words)}.".replace("metrics", "systems")
 

@@ -65,14 +65,17 @@ def computed_rows(
                 continue
             spec = row["metric"]
             style = source.styles[spec]
-            kind = next((k for k, names in source.below.items() if spec in names), style.kind)
+            kind = style.kind
+            for kind_below, names in source.below.items():
+                if spec in names:
+                    kind = kind_below
             signature = source.run.run["signatures"].get(spec, "")
 
             # Metrics of one spec and unlike signatures have unlike scores.
             if (kind, spec, signature) not in drafts:
                 label = source.below.get(kind, {}).get(spec, style.label)
-                has_namesake = any(key[:2] == (kind, spec) for key in drafts)
-                if has_namesake:
+                named_before = {other_key[:2] for other_key in drafts}
+                if (kind, spec) in named_before:
                     label += f" ({source.name})"
                 order = (style.order if kind in METRIC_KINDS else 0, 0, "")
                 drafts[kind, spec, signature] = RowDraft(kind, order, label, spec, signature)
@@ -131,7 +134,9 @@ class PublishedRows:
         if not self.is_asked:
             return []
 
-        notes = [f"Left out: {n} of {paper}, {why}." for (paper, why), n in self.refused.items()]
+        notes: list[str] = []
+        for (paper, reason), n_numbers in self.refused.items():
+            notes.append(f"Left out: {n_numbers} of {paper}, {reason}.")
         if not (self.rows or self.equal or self.left_out or self.refused):
             notes.append("No published number is of these datasets and coefficients.")
         elif has_details:
@@ -153,7 +158,10 @@ def _name_sources(
     shown_rows = {id(draft) for draft in drafts}
     texts: list[str] = []
     for source, rows in rows_by_source.items():
-        labels = dict.fromkeys(row.label for row in rows if id(row) in shown_rows)
+        labels: dict[str, None] = {}
+        for row in rows:
+            if id(row) in shown_rows:
+                labels[row.label] = None
         if labels:
             texts.append(f"{source} ({', '.join(labels)})")
     return "; ".join(texts)
@@ -250,7 +258,9 @@ def _fill_row(
     paper = Counter(number.paper for number in numbers.values()).most_common(1)[0][0]
     row.source = short_citation(paper)
     row.label = next(number.row for number in numbers.values() if number.paper == paper)
-    if spec := next((number.spec for number in numbers.values() if number.spec), None):
+    specs = [number.spec for number in numbers.values() if number.spec]
+    if specs:
+        spec = specs[0]
         style = style_of(spec, "published")
         row.kind = kinds.get(spec, style.kind)
         row.spec = spec
@@ -318,7 +328,10 @@ def find_rows(drafts: Sequence[RowDraft], name: str, option: str) -> list[RowDra
         InputError: where there is none.
     """
     folded = name.casefold()
-    rows = [d for d in drafts if folded in (d.spec.casefold(), d.label.casefold(), d.kind)]
+    rows: list[RowDraft] = []
+    for draft in drafts:
+        if folded in (draft.spec.casefold(), draft.label.casefold(), draft.kind):
+            rows.append(draft)
     if not rows and folded not in GROUPS:
         raise unknown(f"row of {option}", name, dict.fromkeys(d.spec or d.label for d in drafts))
     return rows
@@ -330,8 +343,11 @@ def emphasise(key: ColumnKey, drafts: Sequence[RowDraft]) -> None:
     More is better: of a metric where less is, the runs hold the negative's coefficients. Floors and
     ceilings do not compete, nor does a paper's number under another protocol, or beside our own.
     """
-    filled = [d for d in drafts if key in d.cells and d.cells[key].text != MISSING]
-    computed_specs = {d.spec for d in filled if not d.source}
+    filled: list[RowDraft] = []
+    for draft in drafts:
+        if key in draft.cells and draft.cells[key].text != MISSING:
+            filled.append(draft)
+    computed_specs = {draft.spec for draft in filled if not draft.source}
 
     competing: list[RowDraft] = []
     for draft in filled:
@@ -372,13 +388,17 @@ def sort_rows(
 
     kinds = list(dict.fromkeys(draft.kind for draft in drafts))
 
-    def place(draft: RowDraft) -> tuple[int, list[float]]:
+    def order(draft: RowDraft) -> tuple[int, list[float]]:
+        kind_index = kinds.index(draft.kind)
         is_sorted = bool(words) or draft.kind in (*METRIC_KINDS, "published")
+        if not is_sorted:
+            return kind_index, []
+
         name = draft.spec or draft.label
         values = [-best.get((name, key), -math.inf) for key in keys]
-        return kinds.index(draft.kind), values if is_sorted else []
+        return kind_index, values
 
-    return sorted(drafts, key=place)
+    return sorted(drafts, key=order)
 
 
 def _sorting_columns(columns: Iterable[ColumnKey], words: Sequence[str]) -> list[ColumnKey]:
@@ -418,7 +438,9 @@ def group_by_rank(
         draft.heading = f"rank {rank}"
         drafts_by_rank.setdefault(rank, []).append(draft)
 
-    grouped = [draft for rank in sorted(drafts_by_rank) for draft in drafts_by_rank[rank]]
+    grouped: list[RowDraft] = []
+    for rank in sorted(drafts_by_rank):
+        grouped += drafts_by_rank[rank]
     return [*grouped, *without_rank]
 
 
