@@ -14,7 +14,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...datasets.reading.source_files import sha256
-from ...datasets.schema import Scale
+from ...datasets.schema import CaptionSet, Scale
 from ...metrics.base import Metric
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.judged_pairs import PairAnswers
@@ -49,7 +49,7 @@ from ..reporting.run_results import Results
 from ..runs.frames import make_frame, mean_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import AGREEMENT_COLUMNS, RunClock
-from ..runs.tables import Cell, ResultTable, Row, count_cell, number_cell
+from ..runs.tables import AnyCell, Cell, ResultTable, Row, count_cell, number_cell
 from ..scoring.unavailable_metrics import record_reasons, warn_unavailable
 from ..statistics.bootstrap import StatisticsOptions, count_blocks
 from ..statistics.rater_agreement import MIN_ITEMS, compute_measures
@@ -96,14 +96,20 @@ def _people_record(
     options: AgreeOptions, sources: Sequence[ImageCaptions], metrics: Sequence[Metric]
 ) -> dict[str, Any]:
     """Return what `run.json` says of people's captions and what they were compared by."""
-    caption_sets = [s.caption_set for s in sources if s.caption_set is not None]
+    caption_sets: list[CaptionSet] = []
+    digests: dict[str, str] = {}
+    for source in sources:
+        if source.caption_set is not None:
+            caption_sets.append(source.caption_set)
+        if source.file is not None:
+            digests[str(source.file)] = sha256(source.file)
     return {
         "command": "agree",
         "config": dict(options.configuration),
         "kind": options.kind,
         "seed": options.seed,
         **provenance(metrics, caption_sets, options.locations),
-        "references": {str(s.file): sha256(s.file) for s in sources if s.file is not None},
+        "references": digests,
     }
 
 
@@ -180,12 +186,13 @@ def _measure_words(options: AgreeOptions) -> Results:
         "agreement.csv": make_frame(agreement, AGREEMENT_COLUMNS),
         "words.csv": pd.concat([m.frame for m in measures], ignore_index=True),
     }
+    objectives = [row["value"] for row in agreement if row["measure"] == _WORDS_OBJECTIVE]
     return Results(
         frames,
         record,
         tables=tables,
         figures=word_figure(measures, options.label),
-        objective=mean_of(row["value"] for row in agreement if row["measure"] == _WORDS_OBJECTIVE),
+        objective=mean_of(objectives),
     )
 
 
@@ -261,13 +268,14 @@ def _measure_raters(options: AgreeOptions) -> Results:
 
     figures = distribution_figure(list(distributions.values())) | difference_figure(histograms)
     summary = "" if agreement_tables else DISTRIBUTIONS_ONLY
+    alphas = [row["value"] for row in rows if row["name"] == _FIRST_MEASURES[0]]
     return Results(
         frames,
         record,
         tables=tables,
         figures=figures,
         summary=summary,
-        objective=mean_of(row["value"] for row in rows if row["name"] == _FIRST_MEASURES[0]),
+        objective=mean_of(alphas),
     )
 
 
@@ -387,14 +395,15 @@ def _name_distributions(
     selection: EvaluationSet, data: _AgreementData, subject: Callable[[str], str]
 ) -> dict[str, RatingDistribution]:
     """Return the distributions of mean ratings, by dataset, dimension and group; `subject` names the first two."""
-    named: dict[str, RatingDistribution] = {}
-    for distribution in rating_distributions(
+    distributions = rating_distributions(
         selection.name,
         data.ratings,
         scales={dimension: data.scales[dimension] for dimension in data.dimensions},
         groups=data.groups,
         totals=selection.caption_set.card.totals,
-    ):
+    )
+    named: dict[str, RatingDistribution] = {}
+    for distribution in distributions:
         title = subject(distribution.dimension)
         if distribution.group:
             title += f", {distribution.group}"
@@ -425,18 +434,19 @@ def _source_notes(
         sources: by dimension, the one whose ratings are measured.
         is_of_pairs: whether preferences are measured.
     """
-    notes = [
-        f"{selection.name}: {dimension} is made of the ratings {source}, which are measured here."
-        for dimension, source in sources.items()
-        if source != dimension
-    ]
+    notes: list[str] = []
+    for dimension, source in sources.items():
+        if source != dimension:
+            notes.append(
+                f"{selection.name}: {dimension} is made of the ratings {source}, which are measured here."
+            )
     if is_of_pairs:
         notes.append(
             f"{selection.name}: items are pairs of captions; their ratings are the strengths of preferences."
         )
     if conditions := selection.caption_set.card.conditions:
-        texts = "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in conditions.items())
-        notes.append(f"{selection.name} was collected under these conditions: {texts}.")
+        texts = [f"{name.replace('_', ' ')}: {text}" for name, text in conditions.items()]
+        notes.append(f"{selection.name} was collected under these conditions: {'; '.join(texts)}.")
     return [*notes, *dataset_notes(selection.caption_set, selection.protocol)]
 
 
@@ -453,25 +463,32 @@ def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
         return []
 
     counts = agreement.groupby("subject", sort=False)["n_items"].max()
-    few = counts[counts < MIN_ITEMS]
-    are_all_few = len(few) == len(counts)
+    small_counts = counts[counts < MIN_ITEMS]
+    are_all_few = len(small_counts) == len(counts)
     if not are_all_few:
-        agreement = agreement[~agreement["subject"].isin(few.index)]
-        counts = counts.drop(few.index)
+        agreement = agreement[~agreement["subject"].isin(small_counts.index)]
+        counts = counts.drop(small_counts.index)
 
-    sets = [of_dataset.selection.caption_set for of_dataset in measured]
-    notes = [f"{s.name}: {synthetic_note('raters')}" for s in sets if s.card.synthetic]
+    notes: list[str] = []
+    notes_of_datasets: list[str] = []
+    unrepeated: list[str] = []
+    for of_dataset in measured:
+        caption_set = of_dataset.selection.caption_set
+        if caption_set.card.synthetic:
+            notes.append(f"{caption_set.name}: {synthetic_note('raters')}")
+        notes_of_datasets += of_dataset.notes
+        unrepeated += sorted(of_dataset.unrepeated)
+
+    items = ", ".join(f"{subject} {int(n):,}" for subject, n in counts.items())
     notes.append(
-        "Measures ×100; ± is the standard deviation over draws. Items with two ratings or more: "
-        + ", ".join(f"{name} {int(n):,}" for name, n in counts.items())
-        + "."
+        "Measures ×100; ± is the standard deviation over draws. "
+        f"Items with two ratings or more: {items}."
     )
-    notes += [note for of_dataset in measured for note in of_dataset.notes]
-    unrepeated = [subject for of_dataset in measured for subject in sorted(of_dataset.unrepeated)]
+    notes += notes_of_datasets
     if unrepeated:
         notes.append(f"{', '.join(unrepeated)}: {NO_AGREEMENT}")
-    if len(few) and not are_all_few:
-        subjects = ", ".join(f"{name} ({n})" for name, n in few.items())
+    if len(small_counts) and not are_all_few:
+        subjects = ", ".join(f"{subject} ({n})" for subject, n in small_counts.items())
         notes.append(f"Not shown: {subjects}. {TOO_FEW_ITEMS} (agreement.csv has them).")
 
     is_first = agreement["name"].isin(_FIRST_MEASURES)
@@ -481,8 +498,7 @@ def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
     other_measures = _measure_table(other_title, agreement[~is_first], [])
 
     alphas = agreement[agreement["name"] == _FIRST_MEASURES[0]].set_index("subject")["value"]
-    alpha_by_subject = {str(subject): float(alpha) for subject, alpha in alphas.items()}
-    verdict = agreement_verdict(alpha_by_subject)
+    verdict = agreement_verdict({str(subject): alpha for subject, alpha in alphas.items()})
     if are_all_few and alphas.notna().any():
         verdict = f"{TOO_FEW_ITEMS}."
     return [replace(first, verdict=verdict), replace(other_measures, is_detail=True)]
@@ -505,7 +521,9 @@ def _measure_table(title: str, agreement: pd.DataFrame, notes: Sequence[str]) ->
         previous = measure
         cells[measure, row["subject"]] = cell
 
-    rows = [Row(m, [cells.get((m, subject), "") for subject in subjects]) for m in measures]
+    rows: list[Row] = []
+    for measure in measures:
+        rows.append(Row(measure, [cells.get((measure, subject), "") for subject in subjects]))
     notes = [*notes, *_measure_notes(agreement, len(subjects))]
     spare = tuple((index,) for index in reversed(range(1, len(subjects))))
 
@@ -551,11 +569,13 @@ def _distribution_table(name: str, counts: Mapping[float, int], *, is_detail: bo
 
 def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> ResultTable:
     """Return how far two halves of an item's raters are apart, in text."""
-    steps = sorted({step for histogram in histograms.values() for step in histogram})
+    steps = sorted(set(chain.from_iterable(histograms.values())))
     rows: list[Row] = []
     for step in steps:
-        shares = [histogram.get(step) for histogram in histograms.values()]
-        cells = ["" if share is None else number_cell(share, 100, 1) for share in shares]
+        cells: list[AnyCell] = []
+        for histogram in histograms.values():
+            # A dataset whose scale has no such step has an empty cell, not a share of 0.
+            cells.append(number_cell(histogram[step], 100, 1) if step in histogram else "")
         rows.append(Row(f"{step:+.3g}" if step else "0", cells))
 
     title = "Differences of the mean ratings by two halves of the raters"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pandas as pd
 from ...datasets import registry
 from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
-from ...metrics.base import Unavailability
+from ...metrics.base import Metric, Unavailability
 from ..evaluation.correlation_rows import blamed_words
 from ..evaluation.correlation_tables import (
     correlation_table,
@@ -37,7 +37,8 @@ from ..runs.frames import make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS, RunClock, tables_as_csv
 from ..runs.tables import ResultTable
-from ..scoring.catalog import metric_style
+from ..scoring.catalog import metric_labels, metric_style
+from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import (
     UnavailableMetrics,
@@ -95,7 +96,8 @@ def run(options: BenchOptions, write: Callable[[Results], None] | None = None) -
 
         has_overview = len(options.datasets) > 1 and not options.tests
         left_out.check(len(options.datasets), is_logged=not has_overview)
-        if all(part.measured.correlations["metric"].isin(CEILINGS).all() for part in benched):
+        measured_rows = pd.concat([part.measured.correlations["metric"] for part in benched])
+        if measured_rows.isin(CEILINGS).all():
             # This raises, since no dataset has a metric.
             find_unavailable(options.metrics, benched[0].measured.items, is_one_of_several=True)
         overview = _survey(options, benched, left_out, progress) if has_overview else None
@@ -180,7 +182,7 @@ def _bench_dataset(
     )
     like_length: LikeLength | None = None
     if not options.tests:
-        labels = {m.spec: metric_style(m).label for m in options.metrics}
+        labels = metric_labels(options.metrics)
         like_length = measure_like_length(measured, labels, options.statistics)
     tables = _tables(measured, missing, options)
     return _BenchedDataset(measured, missing, tables, like_length)
@@ -222,10 +224,13 @@ def _join(
     tables: list[ResultTable] = []
     for part in benched:
         tables += part.tables
-    like_lengths = [part.like_length for part in benched if part.like_length is not None]
-    if like_lengths:
-        frames["length.csv"] = pd.concat([part.rows for part in like_lengths], ignore_index=True)
-        tables += [part.table for part in like_lengths]
+    length_rows: list[pd.DataFrame] = []
+    for part in benched:
+        if part.like_length is not None:
+            length_rows.append(part.like_length.rows)
+            tables.append(part.like_length.table)
+    if length_rows:
+        frames["length.csv"] = pd.concat(length_rows, ignore_index=True)
     if overview is not None:
         frames["overview.csv"] = overview.frame()
         details = [replace(table, is_detail=True) for table in tables]
@@ -262,20 +267,33 @@ def _record(
     store: ScoreStore,
 ) -> dict[str, Any]:
     """Return what `run.json` says of the run, but for its time."""
-    computed = [m for m in options.metrics if any(m not in part.missing for part in benched)]
-    measured = [part.measured for part in benched]
-    caption_sets = [m.caption_set for m in measured]
-    protocols = [m.protocol for m in measured]
+    computed: list[Metric] = []
+    for metric in options.metrics:
+        n_missing = sum(metric in part.missing for part in benched)
+        # A metric that one dataset had is part of the run.
+        if n_missing < len(benched):
+            computed.append(metric)
+
+    protocols: dict[str, Protocol] = {}
+    n_images: dict[str, int] = {}
+    missing: dict[str, Any] = {}
+    for part in benched:
+        name = part.measured.caption_set.name
+        protocols[name] = part.measured.protocol
+        n_images[name] = part.measured.selection.n_images
+        missing[name] = record_reasons(part.missing)
+
+    caption_sets = [part.measured.caption_set for part in benched]
     return {
         "command": "compare" if options.tests else "bench",
         "config": dict(options.configuration),
-        "protocols": {m.caption_set.name: vars(m.protocol) for m in measured},
-        "n_images": {m.caption_set.name: m.selection.n_images for m in measured},
-        **provenance(computed, caption_sets, options.locations, protocols),
+        "protocols": {name: vars(protocol) for name, protocol in protocols.items()},
+        "n_images": n_images,
+        **provenance(computed, caption_sets, options.locations, list(protocols.values())),
         "metrics": {m.spec: vars(metric_style(m)) for m in options.metrics},
         "floors": FLOORS,
         "ceilings": CEILINGS,
-        "missing": {p.measured.caption_set.name: record_reasons(p.missing) for p in benched},
+        "missing": missing,
         "left_out": left_out.record(),
         "scores_computed": store.misses,
         "scores_read_back": store.hits,
@@ -291,7 +309,7 @@ def _tables(
         return []
 
     metrics = measured.scored.metrics
-    labels = {m.spec: metric_style(m).label for m in options.metrics}
+    labels = metric_labels(options.metrics)
     correlations = correlation_table(measured, metrics)
     return [
         add_unavailable_rows(correlations, metrics, measured.scored.remarks, missing),
@@ -302,19 +320,22 @@ def _tables(
 
 def _judgements(measured: Sequence[MeasuredDataset]) -> dict[str, pd.DataFrame]:
     """Return what people said of the measured items, in the items' order, by file name."""
-
-    def joined(columns: Sequence[str], frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-        parts: list[pd.DataFrame] = []
-        for m, frame in zip(measured, frames, strict=True):
-            parts.append(frame[list(columns)].assign(dataset=m.caption_set.name))
-        return pd.concat(parts, ignore_index=True)[["dataset", *columns]]
-
-    preferences = (m.selection.preferences for m in measured)
-    return {
-        "items.parquet": joined(ITEM_COLUMNS, (m.items for m in measured)),
-        "ratings.parquet": joined(RATING_COLUMNS, (m.selection.ratings for m in measured)),
-        "preferences.parquet": joined((*PREFERENCE_COLUMNS, "winner"), preferences),
+    columns_by_file = {
+        "items.parquet": ITEM_COLUMNS,
+        "ratings.parquet": RATING_COLUMNS,
+        "preferences.parquet": (*PREFERENCE_COLUMNS, "winner"),
     }
+    parts: dict[str, list[pd.DataFrame]] = {}
+    for m in measured:
+        frames = (m.items, m.selection.ratings, m.selection.preferences)
+        for (file, columns), frame in zip(columns_by_file.items(), frames, strict=True):
+            of_dataset = frame[list(columns)].assign(dataset=m.caption_set.name)
+            parts.setdefault(file, []).append(of_dataset)
+
+    joined: dict[str, pd.DataFrame] = {}
+    for file, columns in columns_by_file.items():
+        joined[file] = pd.concat(parts[file], ignore_index=True)[["dataset", *columns]]
+    return joined
 
 
 def _words(measured: Sequence[MeasuredDataset]) -> pd.DataFrame | None:

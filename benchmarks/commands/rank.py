@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import pandas as pd
 
@@ -39,7 +38,7 @@ from ..runs.tables import (
     count_of,
     number_cell,
 )
-from ..scoring.catalog import metric_style
+from ..scoring.catalog import metric_labels, metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import count_blocks, count_steps
 
@@ -105,7 +104,8 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
             needs_ratings=options.by == "ratings",
             check=system_ranking.check_systems,
         )
-        progress.add_steps(sum(len(prepared.metrics) for prepared in prepared_datasets), "scores")
+        n_scores = sum(len(prepared.metrics) for prepared in prepared_datasets)
+        progress.add_steps(n_scores, "scores")
         parts: list[Results] = []
         for prepared in prepared_datasets:
             is_preferred = _uses_preferences(prepared, options.by, options.control)
@@ -126,12 +126,22 @@ def _join(
 ) -> Results:
     """Return the results of the datasets that are done; run.json names the others as unfinished."""
     unfinished = [prepared.name for prepared in prepared_datasets[len(parts) :]]
-    names = dict.fromkeys(chain.from_iterable(part.frames for part in parts))
-    frames: dict[str, pd.DataFrame] = {}
-    for name in names:
+    parts_by_name: dict[str, list[pd.DataFrame]] = {}
+    tables: list[ResultTable] = []
+    objectives: list[float] = []
+    figures: dict[str, bytes] = {}
+    for part in parts:
         # Datasets that are ranked by ratings have no wins.
-        tables = [part.frames[name] for part in parts if name in part.frames]
-        frames[name] = pd.concat(tables, ignore_index=True)
+        for name, frame in part.frames.items():
+            parts_by_name.setdefault(name, []).append(frame)
+        tables += part.tables
+        figures |= part.figures
+        if part.objective is not None:
+            objectives.append(part.objective)
+
+    frames: dict[str, pd.DataFrame] = {}
+    for name, frames_of_name in parts_by_name.items():
+        frames[name] = pd.concat(frames_of_name, ignore_index=True)
 
     measures = "which captioning systems people prefer"
     record = prepared_datasets.record(
@@ -140,14 +150,12 @@ def _join(
     if unfinished:
         record["unfinished"] = unfinished
 
-    figures = system_figure(frames["systems.csv"])
-    for part in parts:
-        figures |= part.figures
-
-    printed_tables = list(chain.from_iterable(part.tables for part in parts))
-    objectives = [part.objective for part in parts if part.objective is not None]
     return Results(
-        frames, record, tables=printed_tables, figures=figures, objective=mean_of(objectives)
+        frames,
+        record,
+        tables=tables,
+        figures=system_figure(frames["systems.csv"]) | figures,
+        objective=mean_of(objectives),
     )
 
 
@@ -191,7 +199,7 @@ def _rank_by_preferences(prepared: PreparedDataset, options: RankOptions) -> Res
     selection = prepared.selection
     scores = prepared.scores()
     ranking = rank_by_preferences(selection, scores, statistics, options.ties, progress.advance)
-    labels = {metric.spec: metric_style(metric).label for metric in prepared.metrics}
+    labels = metric_labels(prepared.metrics)
 
     frames = {
         "systems.csv": ranking.systems,
@@ -203,11 +211,13 @@ def _rank_by_preferences(prepared: PreparedDataset, options: RankOptions) -> Res
     }
     tables = preference_tables(selection, ranking, labels, statistics, options.ties)
     if options.control:
-        controlled = _rank_controlled(prepared, ranking, scores, options)
-        tables += [ranked.table for ranked in controlled]
-        parts = [frames["systems.csv"], *(ranked.systems for ranked in controlled)]
-        frames["systems.csv"] = pd.concat(parts, ignore_index=True)
-        controls = [ranked.controls for ranked in controlled]
+        systems = [frames["systems.csv"]]
+        controls: list[pd.DataFrame] = []
+        for controlled in _rank_controlled(prepared, ranking, scores, options):
+            tables.append(controlled.table)
+            systems.append(controlled.systems)
+            controls.append(controlled.controls)
+        frames["systems.csv"] = pd.concat(systems, ignore_index=True)
         frames["controls.csv"] = pd.concat(controls, ignore_index=True)
 
     dimensions = [battles.dimension for battles in ranking.battles.by_dimension]
@@ -352,10 +362,17 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
     # A scale that ends at 0 is of penalties; the weighted sum of dimensions has none.
     penalties = [d for d in by_dimension if d in card.scales and card.scales[d].high <= 0]
     columns, cells = _mean_cells(ranking, (leading, *other_dimensions), penalties)
-    details = tuple(index for index in range(4, len(columns)) if index % 4)
-    column_of = {dimension: 4 * number for number, dimension in enumerate(other_dimensions, 1)}
-    of_penalties = tuple(column_of[d] for d in other_dimensions if d in penalties)
-    of_others = [(column_of[d],) for d in reversed(other_dimensions) if d not in penalties]
+    # Each dimension has four columns; its mean is the first of them.
+    details: list[int] = []
+    of_penalties: list[int] = []
+    of_others: list[tuple[int, ...]] = []
+    for number, dimension in enumerate(other_dimensions, start=1):
+        mean_column = 4 * number
+        details += range(mean_column + 1, mean_column + 4)
+        if dimension in penalties:
+            of_penalties.append(mean_column)
+        else:
+            of_others.append((mean_column,))
 
     statistics = options.statistics
     notes = ["Means over captions."]
@@ -379,9 +396,12 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
     if faults := [d for d in by_dimension if d in card.faults]:
         notes.append(f"{list_words(faults, len(faults))}: faults; less is better.")
     if options.weights:
-        less_is_better = {*penalties, *faults}
-        terms = [(d, -w if d in less_is_better else w) for d, w in options.weights.items()]
-        total = "".join(f" {'−' if w < 0 else '+'} {abs(w):g}·{d}" for d, w in terms)
+        total = ""
+        for dimension, weight in options.weights.items():
+            # Of penalties and faults less is better, so that they enter with the other sign.
+            if dimension in penalties or dimension in faults:
+                weight = -weight
+            total += f" {'−' if weight < 0 else '+'} {abs(weight):g}·{dimension}"
         notes.append(f"{system_ranking.WEIGHTED} = {total.removeprefix(' +').lstrip()}.")
     notes += distinct_notes(ranking.people.systems)
     selection = ranking.prepared.selection
@@ -393,7 +413,7 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
         columns,
         [Row(system, cells_of_system) for system, cells_of_system in cells.items()],
         notes=notes,
-        spare=(details, of_penalties, *of_others),
+        spare=(tuple(details), tuple(of_penalties), *reversed(of_others)),
         verdict=system_ranking.system_verdict(
             ranking.people.systems,
             tests,
@@ -401,7 +421,7 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
             f"mean {leading}",
             is_of_penalties=leading in penalties,
         ),
-        details=details,
+        details=tuple(details),
     )
 
 

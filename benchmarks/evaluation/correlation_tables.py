@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Metric
-from ..runs.frames import groups_of, make_frame, records_of
+from ..runs.frames import groups_of, make_frame, records_by, records_of
 from ..runs.tables import (
     AnyCell,
     Column,
@@ -25,7 +25,7 @@ from ..runs.tables import (
     number_cell,
     p_value_cell,
 )
-from ..scoring.catalog import MetricStyle, metric_style, usual_protocol_of
+from ..scoring.catalog import MetricStyle, metric_style, own_labels, usual_protocol_of
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import MAX_REPLICATES, StatisticsOptions, expand_tail
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
@@ -81,29 +81,40 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
     columns = _columns(measured)
 
     values: dict[str, float] = {}
-    for spec in styles:
+    orders: dict[str, float] = {}
+    labels: dict[str, str] = {}
+    for spec, style in styles.items():
         row = row_by_key.get((spec, *measured.headline), {})
         values[spec] = row.get("value", math.nan)
-    order = sort_by_headline(values, {spec: style.order for spec, style in styles.items()})
+        orders[spec] = style.order
+        labels[spec] = style.label
+    order = sort_by_headline(values, orders)
 
+    # Floors and what people reach do not compete with the metrics, and stand below them.
     present = set(frame["metric"])
-    below = {name: text for name, text in {**FLOORS, **CEILINGS}.items() if name in present}
-    labels = {**{spec: label.label for spec, label in styles.items()}, **below}
+    below = [name for name in (*FLOORS, *CEILINGS) if name in present]
+    for name in below:
+        labels[name] = {**FLOORS, **CEILINGS}[name]
 
-    def cell(metric: str, column: _PrintedColumn) -> AnyCell:
-        key = (metric, column.dimension, column.coefficient)
-        return column.cell(row_by_key.get(key), measured.ranks.get(key))
+    rows: list[Row] = []
+    for metric in (*order, *below):
+        cells: list[AnyCell] = []
+        for column in columns:
+            key = (metric, column.dimension, column.coefficient)
+            cells.append(column.cell(row_by_key.get(key), measured.ranks.get(key)))
+        rows.append(Row(labels[metric], cells))
 
     card = measured.caption_set.card
     title = card.title + (" (synthetic)" if card.synthetic else "")
+    contents = {column.content for column in columns}
     return ResultTable(
         f"{title}: agreement with people",
         "metric",
         [Column(column.head, latex=column.latex_head) for column in columns],
-        [Row(labels[m], [cell(m, column) for column in columns]) for m in (*order, *below)],
-        notes=_notes(measured, styles, order, labels, {column.content for column in columns}),
+        rows,
+        notes=_notes(measured, styles, order, labels, contents),
         spare=_spare_columns(columns, measured.headline),
-        own_labels=frozenset(style.label for style in styles.values() if style.kind == "given"),
+        own_labels=own_labels(styles),
         verdict=_verdict(measured, styles, order, labels),
         details=_details(measured, columns),
     )
@@ -113,18 +124,22 @@ def _spare_columns(
     columns: Sequence[_PrintedColumn], headline: tuple[str, str]
 ) -> tuple[tuple[int, ...], ...]:
     """Return the columns beside the headline's: the last coefficients, then intervals and ranks, then the last dimension."""
-    other_columns = [i for i, c in enumerate(columns) if (c.dimension, c.coefficient) != headline]
+    columns_by_coefficient: dict[str, list[int]] = {}
+    values: list[tuple[int, ...]] = []
+    intervals_and_ranks: list[int] = []
+    for index, column in enumerate(columns):
+        if (column.dimension, column.coefficient) == headline:
+            continue
+        if column.coefficient != headline[1]:
+            columns_by_coefficient.setdefault(column.coefficient, []).append(index)
+        elif column.content == "value":
+            values.append((index,))
+        else:
+            intervals_and_ranks.append(index)
 
     # A terminal that is too narrow leaves columns out in this order, the headline's never.
-    dimensions = [i for i in other_columns if columns[i].coefficient == headline[1]]
-    names = dict.fromkeys(columns[i].coefficient for i in other_columns if i not in dimensions)
-    of_coefficients: list[tuple[int, ...]] = []
-    for name in reversed(names):
-        of_coefficients.append(tuple(i for i in other_columns if columns[i].coefficient == name))
-
-    of_intervals = tuple(i for i in dimensions if columns[i].content != "value")
-    values = [(i,) for i in reversed(dimensions) if columns[i].content == "value"]
-    return (*of_coefficients, of_intervals, *values)
+    of_coefficients = [tuple(indices) for indices in columns_by_coefficient.values()]
+    return (*reversed(of_coefficients), tuple(intervals_and_ranks), *reversed(values))
 
 
 def _details(measured: MeasuredDataset, columns: Sequence[_PrintedColumn]) -> tuple[int, ...]:
@@ -135,7 +150,11 @@ def _details(measured: MeasuredDataset, columns: Sequence[_PrintedColumn]) -> tu
     if tuple(measured.protocol.coefficients) != tuple(usual):
         return ()
 
-    return tuple(i for i, c in enumerate(columns) if c.coefficient != measured.headline[1])
+    details: list[int] = []
+    for index, column in enumerate(columns):
+        if column.coefficient != measured.headline[1]:
+            details.append(index)
+    return tuple(details)
 
 
 def _verdict(
@@ -146,8 +165,9 @@ def _verdict(
 ) -> str:
     """Say where the user's own metrics stand by the headline, or which metric agrees best with people."""
     dimension, coefficient = measured.headline
-    defined = records_of(measured.correlations.dropna(subset="value"))
-    rows = {row["metric"]: row for row in defined if row_key(row)[1:] == measured.headline}
+    defined = measured.correlations.dropna(subset="value")
+    is_headline = (defined["dimension"] == dimension) & (defined["coefficient"] == coefficient)
+    rows = records_by(defined[is_headline], "metric")
     standings: list[Standing] = []
 
     for spec in order:
@@ -202,15 +222,13 @@ def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
             head = f"{label} {head}"
             latex_head = f"{label.replace('_', ' ')} {latex_head}"
 
-        contents = [("value", head, latex_head)]
+        columns.append(_PrintedColumn("value", dimension, coefficient, head, latex_head))
 
         if coefficient_object.is_summary(dimension):
             if rows["ci_low"].notna().any():
-                contents.append(("width", "±", r"$\pm$"))
+                columns.append(_PrintedColumn("width", dimension, coefficient, "±", r"$\pm$"))
             if (dimension, coefficient) in ranked:
-                contents.append(("rank", "rank", "rank"))
-
-        columns += [_PrintedColumn(c, dimension, coefficient, h, tex) for c, h, tex in contents]
+                columns.append(_PrintedColumn("rank", dimension, coefficient, "rank", "rank"))
 
     return columns
 
@@ -232,7 +250,8 @@ def _notes(
     counts = of_captions.groupby("coefficient", sort=False)[["n_items", "n_ratings"]].max()
     of_pairs = are_of_preferences(frame["coefficient"])
     unit = "preference pair" if of_pairs.all() else "data point"
-    n_items, n_ratings = (int(counts[name].max()) for name in ("n_items", "n_ratings"))
+    n_items = int(counts["n_items"].max())
+    n_ratings = int(counts["n_ratings"].max())
     notes.append(
         f"{count_of(n_items, 'item')} of {count_of(measured.selection.n_images, 'image')}, {count_of(n_ratings, unit)}; "
         f"protocol {measured.protocol.name}: {measured.protocol.describe()}."
@@ -243,16 +262,15 @@ def _notes(
             f"Rows about words compare the words that metrics blame with people's marks on {n_words:,} words."
         )
     notes += [note] if (note := wording.copies_note(measured.selection)) else []
-    tied = {d: n for d, n in measured.selection.judged_pairs.n_tied.items() if n}
-    if tied and measured.selection.uses_preferences:
-        label = measured.caption_set.card.label
-        counts_of_ties = ", ".join(f"{label(d)} {n:,}" for d, n in tied.items())
-        notes.append(f"Pairs on which people tied are left out: {counts_of_ties}.")
+    if measured.selection.uses_preferences:
+        notes += _tied_notes(measured)
     notes += wording.dataset_notes(measured.caption_set, measured.protocol)
     k = measured.protocol.k or 0
     if fewer := sum(len(r) < k for r in measured.items["references"]):
         notes.append(f"Items with fewer than {k} references, all of which are used: {fewer:,}.")
-    notes += [note for note in dict.fromkeys(styles[spec].note for spec in order) if note]
+    # Metrics of one family share a note, which stands once.
+    style_notes = dict.fromkeys(styles[spec].note for spec in order)
+    notes += filter(None, style_notes)
     for name, label in FLOORS.items():
         if name in labels:
             notes.append(TableNote(f"{label}: {FLOOR_NOTES[name]}.", (label,)))
@@ -260,7 +278,12 @@ def _notes(
     notes += [ORDER_NOTE] if has_pair_floors and measured.selection.order_is_source else []
     of_people = frame[frame["metric"].isin(CEILINGS) & frame["value"].notna()]
     notes += wording.notes_by_subject(
-        (CEILINGS[r["metric"]], str(r["dimension"]), r["note"]) for r in records_of(of_people)
+        zip(
+            of_people["metric"].map(CEILINGS),
+            of_people["dimension"].astype(str),
+            of_people["note"],
+            strict=True,
+        )
     )
     notes += _statistics_notes(measured, contents)
     notes += _unranked_notes(measured, order, labels)
@@ -273,17 +296,32 @@ def _notes(
     return notes
 
 
+def _tied_notes(measured: MeasuredDataset) -> list[str]:
+    """Say how many pairs are left out since people tied on them; no note where none is."""
+    counts: list[str] = []
+    for dimension, n_tied in measured.selection.judged_pairs.n_tied.items():
+        if n_tied:
+            counts.append(f"{measured.caption_set.card.label(dimension)} {n_tied:,}")
+
+    if not counts:
+        return []
+    return [f"Pairs on which people tied are left out: {', '.join(counts)}."]
+
+
 def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str]:
     """Explain the columns of intervals and ranks."""
     statistics = measured.statistics
     n_images = measured.selection.n_images
     notes: list[str] = []
     if "width" in contents:
-        coefficients = map(find_coefficient, dict.fromkeys(measured.correlations["coefficient"]))
-        if unsure := [c for c in coefficients if n_images < c.min_images]:
-            symbols = ", ".join(f"{c.symbol} (from {c.min_images:,} on)" for c in unsure)
+        unsure: list[str] = []
+        for name in dict.fromkeys(measured.correlations["coefficient"]):
+            coefficient = find_coefficient(name)
+            if n_images < coefficient.min_images:
+                unsure.append(f"{coefficient.symbol} (from {coefficient.min_images:,} on)")
+        if unsure:
             notes.append(
-                f"With {count_of(n_images, 'image')}, intervals and ranks are not reliable: {symbols}."
+                f"With {count_of(n_images, 'image')}, intervals and ranks are not reliable: {', '.join(unsure)}."
             )
         words = f"half the width of the {wording.interval_words(statistics)}"
         notes.append(TableNote(f"±: {words}; both ends in correlations.csv.", ("±",)))
@@ -330,10 +368,11 @@ def _unranked_notes(
 
         if unranked and find_coefficient(coefficient).is_summary(dimension):
             untested = rows_of_own_test[rows_of_own_test["p_value"].isna()]
-            reasons = filter(None, dict.fromkeys(untested["note"]))
+            reasons = "; ".join(filter(None, dict.fromkeys(untested["note"])))
+            unranked_labels = ", ".join(labels[metric] for metric in unranked)
             notes.append(
                 f"No rank in {dimension} {coefficient}, since no test compares them with every other metric: "
-                f"{', '.join(labels[metric] for metric in unranked)} ({'; '.join(reasons)})."
+                f"{unranked_labels} ({reasons})."
             )
     return notes
 
@@ -422,7 +461,7 @@ def _disagreement_note(
     pairs: list[str] = []
     disagreeing_tests: set[str] = set()
     for _, pair in groups_of(differences, "metric_a", "metric_b"):
-        by_test = {row["test"]: row for row in records_of(pair)}
+        by_test = records_by(pair, "test")
         p_values: dict[str, float] = {}
         for test in compared_tests:
             if test in by_test and not math.isnan(by_test[test][p_value]):
@@ -436,8 +475,8 @@ def _disagreement_note(
         row = by_test[compared_tests[0]]
         names = [labels[row["metric_a"]], labels[row["metric_b"]]]
         better, worse = names if row["difference"] >= 0 else reversed(names)
-        numbers = ", ".join(f"{test} {format_p_value(p)}" for test, p in p_values.items())
-        pairs.append(f"{better} over {worse} ({numbers})")
+        numbers = [f"{test} {format_p_value(p)}" for test, p in p_values.items()]
+        pairs.append(f"{better} over {worse} ({', '.join(numbers)})")
         disagreeing_tests |= set(p_values)
 
     if not pairs:
@@ -465,7 +504,8 @@ def disattenuated_tables(measured: MeasuredDataset, labels: Mapping[str, str]) -
         dataset = measured.caption_set.card.title
         title = f"{dataset}, {dimension}: r corrected for the ratings' noise"
         notes = ["corrected: r over the root of the reliability (disattenuated.csv says which)."]
-        notes += dict.fromkeys(f"{note}." for note in group["note"] if note)
+        for note in filter(None, dict.fromkeys(group["note"])):
+            notes.append(f"{note}.")
         columns = ["r", "reliability", "corrected", "±"]
         tables.append(ResultTable(title, "metric", columns, rows, notes=notes))
     return tables

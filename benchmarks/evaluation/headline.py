@@ -25,10 +25,14 @@ def find_headline(
         coefficients: those of the protocol, in its order.
         dimension: the `headline` of the dataset's card.
     """
-    columns = list(columns)
-    measured = {coefficient for _, coefficient in columns}
-    coefficient = next((name for name in coefficients if name in measured), columns[0][1])
-    dimensions = [d for d, name in columns if name == coefficient]
+    dimensions_by_coefficient: dict[str, list[str]] = {}
+    for measured_dimension, name in columns:
+        dimensions_by_coefficient.setdefault(name, []).append(measured_dimension)
+
+    # A protocol may name coefficients that the dataset has no ratings for.
+    measured = [name for name in coefficients if name in dimensions_by_coefficient]
+    coefficient = [*measured, *dimensions_by_coefficient][0]
+    dimensions = dimensions_by_coefficient[coefficient]
     quoted = MEAN_DIMENSION if find_coefficient(coefficient).is_of_preferences else dimension
     return (quoted if quoted in dimensions else dimensions[0]), coefficient
 

@@ -117,13 +117,14 @@ class ScoredDataset:
     def frame(self) -> pd.DataFrame:
         """The scores in long form, columns `SCORE_COLUMNS`."""
         items = self.selection.items.assign(dataset=self.selection.name)
-        scores = self.by_metric.items()
+        frames: list[pd.DataFrame] = []
+        for metric, scores in self.by_metric.items():
+            frames.append(items.assign(metric=metric, score=scores.to_numpy()))
 
-        frames = [items.assign(metric=metric, score=s.to_numpy()) for metric, s in scores]
         # pandas joins no empty list; without metrics the frame has its columns and no row.
-        empty = items.iloc[:0].assign(metric="", score=0.0)
-
-        return pd.concat(frames or [empty], ignore_index=True)[list(SCORE_COLUMNS)]
+        if not frames:
+            frames.append(items.iloc[:0].assign(metric="", score=0.0))
+        return pd.concat(frames, ignore_index=True)[list(SCORE_COLUMNS)]
 
 
 @dataclass(frozen=True)
@@ -247,8 +248,10 @@ def score_dataset(
             weights, or a metric was trained on these images and may not be judged by them.
     """
     items = selection.items
-    if corpus_metrics := [m.spec for m in metrics if m.depends_on_corpus]:
-        selection.protocol.check_equal_weights(selection.caption_set, items, corpus_metrics[0])
+    if corpus_metrics := [m for m in metrics if m.depends_on_corpus]:
+        # One error names one metric; the others have the same remedy.
+        first = corpus_metrics[0].spec
+        selection.protocol.check_equal_weights(selection.caption_set, items, first)
 
     caveats = metric_caveats(metrics, items)
     scorer = Scorer(selection.name, items, selection.protocol)
@@ -344,7 +347,11 @@ def _put_together(
         ceiling_remark: see `MeasuredDataset`.
     """
     statistics = uncertainty.options
-    values = {row_key(r): r["value"] for r in rows if r["metric"] in ordered.oriented}
+    values: dict[tuple[str, str, str], float] = {}
+    for row in rows:
+        # Floors and what people reach are not ranked.
+        if row["metric"] in ordered.oriented:
+            values[row_key(row)] = row["value"]
     corrected_panels = panels if statistics.disattenuate else []
 
     return MeasuredDataset(
@@ -399,11 +406,12 @@ def _pair_floors(selection: EvaluationSet, by_floor: Mapping[str, pd.Series]) ->
         return {}
 
     # A floor of captions has its accuracy among the rows of its scores.
-    left_out = set(by_floor)
+    floors = dict(pairs.floors(selection.items))
+    for name in by_floor:
+        floors.pop(name, None)
     if selection.order_is_source:
-        left_out.add("floor_position")
-
-    return {name: d for name, d in pairs.floors(selection.items).items() if name not in left_out}
+        floors.pop("floor_position", None)
+    return floors
 
 
 def _with_intervals(
@@ -597,12 +605,17 @@ def _check_comparable(
         raise selection.lacking(Lack.TESTS, message)
 
     coefficients = set[str]()
-    if any(not isinstance(panel, RatingPanel) for panel in panels):
-        coefficients |= set(selection.preference_coefficients)
-    if any(isinstance(panel, RatingPanel) for panel in panels):
-        coefficients |= set(selection.rating_coefficients)
+    for panel in panels:
+        is_of_ratings = isinstance(panel, RatingPanel)
+        coefficients.update(
+            selection.rating_coefficients if is_of_ratings else selection.preference_coefficients
+        )
 
-    if not any(set(tests) & set(find_coefficient(c).tests) for c in coefficients):
+    has_tests = set[str]()
+    for coefficient in coefficients:
+        has_tests.update(find_coefficient(coefficient).tests)
+
+    if has_tests.isdisjoint(tests):
         tested: list[str] = []
         for test in tests:
             names = [c.name for c in list_coefficients() if test in c.tests]

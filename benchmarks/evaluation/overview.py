@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from ...datasets import registry
 from ...datasets.reading.source_files import identify_image
 from ...metrics.base import Unavailability
 from ..runs.finished_run import FinishedRun
-from ..runs.frames import make_frame, records_of
+from ..runs.frames import groups_of, make_frame, records_by, records_of
 from ..runs.latex_table import escape_latex
 from ..runs.progress_bar import StepProgress
 from ..runs.results import OVERVIEW_COLUMNS, make_significance
@@ -27,7 +27,7 @@ from ..runs.tables import (
     coefficient_cell,
     count_cell,
 )
-from ..scoring.catalog import MetricStyle
+from ..scoring.catalog import MetricStyle, own_labels
 from ..statistics.bootstrap import Interval, StatisticsOptions, count_steps
 from ..statistics.coefficients.coefficient import find_coefficient
 from ..statistics.intervals import measure_uncertainty
@@ -88,10 +88,17 @@ class OverviewColumn:
         dimension, coefficient = measured.headline
         frame = measured.correlations
         is_headline = (frame["dimension"] == dimension) & (frame["coefficient"] == coefficient)
-        rows = {row["metric"]: row for row in records_of(frame[is_headline])}
+        rows = records_by(frame[is_headline], "metric")
         undefined = _undefined_reasons(rows)
-        ranks = {m: r for (m, *key), r in measured.ranks.items() if tuple(key) == measured.headline}
-        name, card = measured.caption_set.name, measured.caption_set.card
+
+        ranks: dict[str, int] = {}
+        for metric in rows:
+            rank = measured.ranks.get((metric, dimension, coefficient))
+            if rank is not None:
+                ranks[metric] = rank
+
+        name = measured.caption_set.name
+        card = measured.caption_set.card
         return cls(
             name,
             card.title,
@@ -110,13 +117,17 @@ class OverviewColumn:
         data: Mapping[str, Any] = run.run["data"].get(name, {})
         title = registry.card(name).title if not data and name in registry.names() else name
         row_by_metric = {row["metric"]: row for row in rows}
+        ranks: dict[str, int] = {}
+        for metric, row in row_by_metric.items():
+            if not math.isnan(row["rank"]):
+                ranks[metric] = int(row["rank"])
         return cls(
             name,
             data.get("title", title),
             rows[0]["dimension"],
             rows[0]["coefficient"],
             rows=row_by_metric,
-            ranks={row["metric"]: int(row["rank"]) for row in rows if not math.isnan(row["rank"])},
+            ranks=ranks,
             reasons={**_undefined_reasons(row_by_metric), **run.find_reasons(name)},
             quoted=data.get("headline", ""),
         )
@@ -125,14 +136,18 @@ class OverviewColumn:
         """Return a metric's headline; NaN where there is none."""
         return float(self.rows.get(metric, {}).get("value", math.nan))
 
+    def values(self, metrics: Iterable[str]) -> dict[str, float]:
+        """Return the headline of each metric, see `value`."""
+        return {metric: self.value(metric) for metric in metrics}
+
 
 def _undefined_reasons(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Unavailability]:
     """Return why metrics have no value, by metric, as their rows say."""
-    return {
-        metric: Unavailability(str(row["note"]))
-        for metric, row in rows.items()
-        if math.isnan(row["value"])
-    }
+    reasons: dict[str, Unavailability] = {}
+    for metric, row in rows.items():
+        if math.isnan(row["value"]):
+            reasons[metric] = Unavailability(str(row["note"]))
+    return reasons
 
 
 @dataclass(frozen=True)
@@ -152,6 +167,26 @@ class JointMean:
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
     tests: PairTests | None = None
     reason: str = ""
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Mapping[str, Any]]) -> JointMean:
+        """Read the mean from its rows of `overview.csv`, which do not say over which datasets it is."""
+        values: dict[str, float] = {}
+        intervals: dict[str, Interval] = {}
+        ranks: dict[str, int] = {}
+        for row in rows:
+            metric = row["metric"]
+            if math.isnan(row["value"]):
+                continue
+            values[metric] = row["value"]
+            if not math.isnan(row["ci_low"]):
+                intervals[metric] = Interval(low=row["ci_low"], high=row["ci_high"])
+            if not math.isnan(row["rank"]):
+                ranks[metric] = int(row["rank"])
+
+        # Where there is no mean, each of its rows has the reason.
+        reason = "" if values else rows[-1]["note"]
+        return cls(values=values, intervals=intervals, ranks=ranks, reason=reason)
 
 
 def compute_joint_mean(
@@ -175,24 +210,27 @@ def compute_joint_mean(
     if len(names) < 2:
         reason = "There is no mean: fewer than two datasets with coefficients on one scale have all listed metrics."
         return JointMean(reason=reason)
-    parts = [_joint_part(m) for m in measured if m.caption_set.name in names]
-    panel = JointPanel.join(parts, common)
+    joined = [m for m in measured if m.caption_set.name in names]
+    panel = JointPanel.join([_joint_part(m) for m in joined], common)
     everything = np.ones((panel.n_images, 1))
     points = panel.defined_points("")
-    means = {m: float(panel.statistic(m, points)(everything)[0, 0]) for m in common}
+    means: dict[str, float] = {}
+    for metric in common:
+        compute_mean = panel.statistic(metric, points)
+        means[metric] = float(compute_mean(everything)[0, 0])
     if not options.uses_resampling:
         return JointMean(names, means)
     progress.add_steps(count_steps(options.replicates, len(common)), "mean: replicates")
     uncertainty = measure_uncertainty([panel], common, options, advance=progress.advance)
     ranks = uncertainty.compute_ranks({(m, *JOINT_KEY): value for m, value in means.items()})
-    intervals = {metric: interval for (metric, *_), interval in uncertainty.intervals.items()}
     rows = make_significance(MEAN, MEAN, uncertainty.differences, options.replicates)
-    joined = [m for m in measured if m.caption_set.name in names]
-    n_systems = min((m.n_systems for m in joined if m.n_systems is not None), default=None)
+    counts_of_systems = [m.n_systems for m in joined if m.n_systems is not None]
+    # The dataset with the fewest systems bounds what the mean can show.
+    n_systems = min(counts_of_systems, default=None)
     return JointMean(
         datasets=names,
         values=means,
-        intervals=intervals,
+        intervals={metric: interval for (metric, *_), interval in uncertainty.intervals.items()},
         ranks={metric: rank for (metric, *_), rank in ranks.items()},
         tests=PairTests.of_significance(rows, JOINT_KEY, options, n_systems),
     )
@@ -202,16 +240,21 @@ def _find_common(
     columns: Sequence[OverviewColumn], metrics: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Return the datasets of the mean, and the metrics that all of them have."""
-    on_one_scale = [c for c in columns if find_coefficient(c.coefficient).chance is not None]
-    return find_common_metrics({c.dataset: {m: c.value(m) for m in metrics} for c in on_one_scale})
+    values_by_dataset: dict[str, dict[str, float]] = {}
+    for column in columns:
+        # A coefficient without a known chance cannot be put on one scale with the others.
+        if find_coefficient(column.coefficient).chance is not None:
+            values_by_dataset[column.dataset] = column.values(metrics)
+    return find_common_metrics(values_by_dataset)
 
 
 def _joint_part(measured: MeasuredDataset) -> JointPart:
     """Return a dataset's part in the mean: the panel of its headline."""
-    scored, headline = measured.scored.in_order(), measured.headline
+    scored = measured.scored.in_order()
+    headline = measured.headline
     selection = scored.selection
-    panels = build_panels(selection, scored.oriented)
-    panel = next(panel for panel in panels if headline in panel.keys)
+    panels = [p for p in build_panels(selection, scored.oriented) if headline in p.keys]
+    panel = panels[0]
     if isinstance(panel, RatingPanel):
         panel = replace(panel, coefficients=(headline[1],))
     images = _images_of(selection, panel)
@@ -256,26 +299,16 @@ class DatasetsOverview:
         if not run.has_file("overview.csv"):
             return None
         styles = {spec: MetricStyle(**style) for spec, style in run.run["metrics"].items()}
-        records = records_of(run.overview)
-        rows = [row for row in records if row["coefficient"] != MEAN]
-        blocks = [[r for r in rows if r["dataset"] == d] for d in {r["dataset"]: 0 for r in rows}]
-        columns = [OverviewColumn.of_rows(block, run) for block in blocks]
-        means = {
-            row["metric"]: row
-            for row in records
-            if row["coefficient"] == MEAN and not math.isnan(row["value"])
-        }
-        joint = JointMean(
-            _find_common(columns, list(styles))[0] if means else (),
-            {metric: row["value"] for metric, row in means.items()},
-            {
-                metric: Interval(low=row["ci_low"], high=row["ci_high"])
-                for metric, row in means.items()
-                if not math.isnan(row["ci_low"])
-            },
-            {m: int(row["rank"]) for m, row in means.items() if not math.isnan(row["rank"])},
-            reason="" if means else records[-1]["note"],
-        )
+        is_mean = run.overview["coefficient"] == MEAN
+
+        columns: list[OverviewColumn] = []
+        for _, rows in groups_of(run.overview[~is_mean], "dataset"):
+            columns.append(OverviewColumn.of_rows(records_of(rows), run))
+
+        joint = JointMean.of_rows(records_of(run.overview[is_mean]))
+        if joint.values:
+            joint = replace(joint, datasets=_find_common(columns, list(styles))[0])
+
         config = run.run["config"]
         statistics = StatisticsOptions(**config.get("statistics") or {})
         counts = [run.run.get("n_images", {}).get(name) for name in joint.datasets]
@@ -286,9 +319,10 @@ class DatasetsOverview:
     def metrics(self) -> list[str]:
         """The metrics from the best to the worst, by the mean, or else by the first dataset."""
         order = {spec: style.order for spec, style in self.styles.items()}
-        by_first = {m: self.columns[0].value(m) for m in self.styles}
-        order = dict(zip(sort_by_headline(by_first, order), range(len(order)), strict=True))
-        return sort_by_headline({m: self.joint.values.get(m, math.nan) for m in self.styles}, order)
+        by_first = sort_by_headline(self.columns[0].values(self.styles), order)
+
+        means = {metric: self.joint.values.get(metric, math.nan) for metric in self.styles}
+        return sort_by_headline(means, {m: number for number, m in enumerate(by_first)})
 
     def frame(self) -> pd.DataFrame:
         """Return the rows of `overview.csv`, columns `OVERVIEW_COLUMNS`; those of the mean stand last."""
@@ -328,8 +362,13 @@ class DatasetsOverview:
     @property
     def mean_words(self) -> str:
         """The datasets of the mean, in words."""
-        columns = [c for c in self.columns if c.dataset in self.joint.datasets]
-        return wording.mean_words([c.title for c in columns], [c.coefficient for c in columns])
+        titles: list[str] = []
+        coefficients: list[str] = []
+        for column in self.columns:
+            if column.dataset in self.joint.datasets:
+                titles.append(column.title)
+                coefficients.append(column.coefficient)
+        return wording.mean_words(titles, coefficients)
 
     def mean_note(self) -> str:
         """Say over which datasets the mean is, or why there is none."""
@@ -347,9 +386,9 @@ class DatasetsOverview:
 
         rows: list[Row] = []
         for metric in self.metrics:
-            cells: list[AnyCell] = [
-                coefficient_cell(c.value(metric), c.coefficient) for c in self.columns
-            ]
+            cells: list[AnyCell] = []
+            for column in self.columns:
+                cells.append(coefficient_cell(column.value(metric), column.coefficient))
             if self.joint.values:
                 cells += self._joint_cells(metric)
             rows.append(Row(self.styles[metric].label, cells))
@@ -363,7 +402,7 @@ class DatasetsOverview:
             rows,
             notes=self._notes(),
             spare=tuple((index,) for index in self._spare_columns()),
-            own_labels=frozenset(s.label for s in self.styles.values() if s.kind == "given"),
+            own_labels=own_labels(self.styles),
             verdict=self._verdict(),
         )
 
@@ -372,8 +411,9 @@ class DatasetsOverview:
 
         def use(index: int) -> tuple[bool, bool, int]:
             column = self.columns[index]
-            has_values = any(not math.isnan(column.value(metric)) for metric in self.styles)
-            return has_values, column.dataset in self.joint.datasets, -index
+            values = column.values(self.styles).values()
+            is_empty = all(math.isnan(value) for value in values)
+            return not is_empty, column.dataset in self.joint.datasets, -index
 
         return sorted(range(len(self.columns)), key=use)[:-1]
 
@@ -394,15 +434,14 @@ class DatasetsOverview:
         standings: list[Standing] = []
         for metric in self.metrics:
             if metric in self.joint.values:
-                style, value = self.styles[metric], self.joint.values[metric]
-                rank, is_own = self.joint.ranks.get(metric), style.kind == "given"
+                style = self.styles[metric]
                 interval = self.joint.intervals.get(metric, Interval())
                 standing = Standing(
                     style.label,
-                    value,
-                    rank=rank,
+                    self.joint.values[metric],
+                    rank=self.joint.ranks.get(metric),
                     low=interval.low,
-                    is_own=is_own,
+                    is_own=style.kind == "given",
                     name=metric,
                     high=interval.high,
                 )
@@ -423,7 +462,8 @@ class DatasetsOverview:
             notes.append(TableNote(words, ("±",)))
             notes.append(TableNote(f"rank: {wording.rank_words(self.statistics)}.", ("rank",)))
         notes += self._gap_notes()
-        notes += dict.fromkeys(style.note for style in self.styles.values() if style.note)
+        style_notes = dict.fromkeys(style.note for style in self.styles.values())
+        notes += filter(None, style_notes)
         if self.absent:
             notes.append(f"Not here: {', '.join(self.absent)}.")
         return notes
@@ -446,10 +486,12 @@ class DatasetsOverview:
             are_all = len(labels) == len(self.styles)
             datasets = ", ".join(titles)
             if reason.need:
-                who = "all of these metrics" if are_all else wording.list_words(labels, len(labels))
+                subject = wording.list_words(labels, len(labels))
+                if are_all:
+                    subject = "all of these metrics"
                 verb = "needs" if len(labels) == 1 and not are_all else "need"
                 have = "has" if len(titles) == 1 else "have"
-                notes.append(f"{datasets} {have} no {reason.need}, which {who} {verb}.")
+                notes.append(f"{datasets} {have} no {reason.need}, which {subject} {verb}.")
             else:
                 subject = "" if are_all else f" {', '.join(labels)}:"
                 notes.append(f"{datasets}:{subject} {str(reason).removesuffix('.')}.")

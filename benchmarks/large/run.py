@@ -147,11 +147,10 @@ def _score_large_set(options: LargeOptions) -> LargeScores:
             run_record,
         )
         files[MANIFEST] = files.pop(MANIFEST)  # it comes last: with it the run is finished
-        score_files = {
-            name: Path(result["file"])
-            for name, result in zip(scored.score_names(), scored.results, strict=True)
-            if name is not None
-        }
+        score_files: dict[str, Path] = {}
+        for name, result in zip(scored.score_names(), scored.results, strict=True):
+            if name is not None:
+                score_files[name] = Path(result["file"])
         folder.write_results(score_files, files)
     folder.remove_work()
     return report_scores(options, record, evidence, is_new=True)
@@ -305,21 +304,31 @@ def _make_record(
 ) -> dict[str, Any]:
     """Return what the run reports of the scores, and the number of images."""
     scored = [result for result in results if "skipped" not in result]
-    totals_by_spec = {
-        metric.spec: [result["totals"][metric.spec] for result in scored if result["rows"]]
-        for metric in metrics
-    }
+    results_with_rows = [result for result in scored if result["rows"]]
     edges: dict[str, list[float]] = {}
     corpus: dict[str, float] = {}
     undefined: dict[str, int] = {}
     for metric in metrics:
-        totals = totals_by_spec[metric.spec]
+        totals = [result["totals"][metric.spec] for result in results_with_rows]
         corpus[metric.spec] = _compute_corpus_score(metric, totals)
         edges[metric.spec] = _choose_edges(metric, totals)
         undefined[metric.spec] = sum(total["undefined"] for total in totals)
 
     details = {"files": [result["file"] for result in scored], "edges": edges}
     (summary,) = runner.run(plan, "summarise", [Task("summary", "scores", details=details)])
+
+    distributions: dict[str, dict[str, Any]] = {}
+    for spec, distribution in summary["distributions"].items():
+        percentiles: dict[str, float] = {}
+        for share, value in zip(SHARES, distribution["percentiles"], strict=True):
+            percentiles[f"{share:g}"] = value
+        distributions[spec] = {
+            "n": distribution["n"],
+            "percentiles": percentiles,
+            "edges": edges[spec],
+            "counts": distribution["counts"],
+        }
+
     return {
         "shards": len(results),
         "skipped": [result["skipped"] for result in results if "skipped" in result],
@@ -329,18 +338,7 @@ def _make_record(
         "n_images": summary["images"],
         "has_systems": any(result["names_systems"] for result in scored),
         "repeated": summary["repeated"],
-        "distributions": {
-            spec: {
-                "n": distribution["n"],
-                "percentiles": {
-                    f"{share:g}": value
-                    for share, value in zip(SHARES, distribution["percentiles"], strict=True)
-                },
-                "edges": edges[spec],
-                "counts": distribution["counts"],
-            }
-            for spec, distribution in summary["distributions"].items()
-        },
+        "distributions": distributions,
     }
 
 
@@ -352,13 +350,21 @@ def _compute_corpus_score(metric: Metric, totals: Sequence[Mapping[str, Any]]) -
 
 def _choose_edges(metric: Metric, totals: Sequence[Mapping[str, Any]]) -> list[float]:
     """Return the edges of a histogram over the metric's bounds; none without a finite range of scores."""
-    lows = [total["low"] for total in totals if total["low"] is not None]
-    highs = [total["high"] for total in totals if total["high"] is not None]
+    lows: list[float] = []
+    highs: list[float] = []
+    for total in totals:
+        # A shard without a finite score has neither.
+        if total["low"] is not None:
+            lows.append(total["low"])
+            highs.append(total["high"])
+
     if not lows:
         return []
-    low, high = metric.bounds
-    low = min(lows) if low is None else min(low, *lows)
-    high = max(highs) if high is None else max(high, *highs)
+
+    # A score may lie beyond its metric's bounds; it belongs in the histogram all the same.
+    least_bound, greatest_bound = metric.bounds
+    low = min(lows) if least_bound is None else min(least_bound, *lows)
+    high = max(highs) if greatest_bound is None else max(greatest_bound, *highs)
     return make_edges(low, high, BINS)
 
 
@@ -381,11 +387,16 @@ def _describe_files(
     shards: Sequence[Shard], results: Sequence[Result], n_rows: int, first_rows: pd.DataFrame
 ) -> list[str]:
     """Return the lines on what looks like a fault of the captions."""
-    counts = [found for result in results for found in result.get("faults", ())]
+    counts: list[Any] = []
+    paths: list[str] = []
+    for shard, result in zip(shards, results, strict=True):
+        counts += result.get("faults", ())
+        if result.get("rows"):
+            paths.append(shard.path)
+
     # The first shard may be empty, or corrupt and left out.
-    pairs = zip(shards, results, strict=True)
-    name = next((shard.path for shard, result in pairs if result.get("rows")), shards[0].path)
-    first = place_captions(first_rows.iloc[:_MOST_CHECKED], name)
+    path = paths[0] if paths else shards[0].path
+    first = place_captions(first_rows.iloc[:_MOST_CHECKED], path)
     return describe_large(counts, n_rows, first)
 
 
@@ -394,9 +405,13 @@ def _make_manifest(options: LargeOptions, folder: RunFolder, scored: Scored) -> 
     shards: list[dict[str, Any]] = []
     rows = zip(scored.shards, scored.results, scored.score_names(), strict=True)
     for shard, result, name in rows:
-        found = {key: result[key] for key in ("sha256", "skipped") if key in result}
-        scores = None if name is None else {"name": name, **result["scores"]}
-        shards.append({**asdict(shard), **found, "rows": result["rows"], "scores": scores})
+        entry = asdict(shard)
+        for key in ("sha256", "skipped"):
+            if key in result:
+                entry[key] = result[key]
+        entry["rows"] = result["rows"]
+        entry["scores"] = None if name is None else {"name": name, **result["scores"]}
+        shards.append(entry)
     return {
         "format": FORMAT,
         "key": folder.key,

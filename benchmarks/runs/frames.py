@@ -20,6 +20,11 @@ def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return records
 
 
+def records_by(frame: pd.DataFrame, column: str) -> dict[Any, dict[str, Any]]:
+    """Return the rows of a table by their cell in a column; the last of several rows that are equal there."""
+    return {row[column]: row for row in records_of(frame)}
+
+
 def groups_of(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, pd.DataFrame]]:
     """Yield the rows that are equal in a column, or in several, with that value, or those; rows without one drop out.
 

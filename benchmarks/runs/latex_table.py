@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 from ...datasets.errors import escape_controls
 from .tables import (
@@ -126,8 +126,13 @@ def _characters_of(cell: AnyCell, table: ResultTable) -> str:
 
 def _has_tails(table: ResultTable, index: int) -> bool:
     """Tell whether something stands behind a number of a column."""
-    cells = [row.cells[index] for row in table.rows if row.cells]
-    return any(_latex_cell(cell, table)[1] for cell in cells)
+    for row in table.rows:
+        if not row.cells:  # a heading
+            continue
+        _, tail = _latex_cell(row.cells[index], table)
+        if tail:
+            return True
+    return False
 
 
 def _column_sides(
@@ -138,8 +143,12 @@ def _column_sides(
     if is_beside:
         gap = rf"@{{\hspace{{{8 if is_wide else 3}pt}}}}"
     side = "r" if table.numeric else "l"
-    sides = [f"{gap}{side}@{{}}l" if has_tail else f"{gap}{side}" for has_tail in has_tails]
-    columns = "l" + "".join(sides)
+    columns = "l"
+    for has_tail in has_tails:
+        columns += f"{gap}{side}"
+        if has_tail:
+            # What stands behind the numbers has a column of its own, without a gap before it.
+            columns += "@{}l"
     return f"@{{}}{columns}@{{}}" if is_beside else columns
 
 
@@ -150,17 +159,17 @@ def _head_lines(
     lines: list[str] = []
     columns = table.described_columns
     widths = [2 if has_tail else 1 for has_tail in has_tails]
-    heads = [_latex_head(column) for column in columns]
+    set_head = _latex_head
     if is_beside:
-        heads = [_stack_head(c) if is_wide else _turn_head(c) for c in columns]
-    elif any(over for over, _ in table.spans):
+        set_head = _stack_head if is_wide else _turn_head
+    elif any(column.over for column in columns):
         lines += _span_lines(table, widths)
 
-    heads = [
-        rf"\multicolumn{{2}}{{c}}{{{head}}}" if width == 2 else head
-        for head, width in zip(heads, widths, strict=True)
-    ]
-    return [*lines, latex_row([escape_latex(table.corner), *heads])]
+    heads = [escape_latex(table.corner)]
+    for column, width in zip(columns, widths, strict=True):
+        head = set_head(column)
+        heads.append(rf"\multicolumn{{2}}{{c}}{{{head}}}" if width == 2 else head)
+    return [*lines, latex_row(heads)]
 
 
 def _span_lines(table: ResultTable, widths: Sequence[int]) -> list[str]:
@@ -173,9 +182,11 @@ def _span_lines(table: ResultTable, widths: Sequence[int]) -> list[str]:
     ends = list(accumulate(widths, initial=1))
     cells = [""]
     rules: list[str] = []
-    first_columns = list(accumulate((n for _, n in table.spans), initial=0))
-    for (first, behind), (over, _) in zip(pairwise(first_columns), table.spans, strict=True):
-        start, end = ends[first] + 1, ends[behind]
+    first = 0
+    for over, n_columns in table.spans:
+        start = ends[first] + 1
+        first += n_columns
+        end = ends[first]
         cells.append(rf"\multicolumn{{{end - start + 1}}}{{c}}{{{escape_latex(over)}}}")
         if over:
             rules.append(rf"\cmidrule(lr){{{start}-{end}}}")
@@ -220,9 +231,14 @@ def _body_lines(table: ResultTable, has_tails: Sequence[bool]) -> list[str]:
             if has_tail:
                 cells.append(tail)
         if row.source:
-            cells = [rf"\textcolor{{black!60}}{{{cell}}}" if cell else "" for cell in cells]
+            cells = list(map(_set_grey, cells))
         lines.append(latex_row(cells))
     return lines
+
+
+def _set_grey(cell: str) -> str:
+    """Set a cell in grey; an empty one stays empty."""
+    return rf"\textcolor{{black!60}}{{{cell}}}" if cell else ""
 
 
 def _latex_cell(cell: AnyCell, table: ResultTable) -> tuple[str, str]:
@@ -248,12 +264,12 @@ def _latex_cell(cell: AnyCell, table: ResultTable) -> tuple[str, str]:
 def _lines_below(table: ResultTable) -> list[str]:
     """Return the notes, footnotes and signatures, in the table's width."""
     notes = [*legend_lines(table, "Grey"), *table.lines_below]
-    footnotes = [
-        rf"$^{{\mathrm{{{letter}}}}}${escape_latex(text)}." for letter, text in table.footnotes
-    ]
+    footnotes: list[str] = []
+    for letter, text in table.footnotes:
+        footnotes.append(rf"$^{{\mathrm{{{letter}}}}}${escape_latex(text)}.")
     below = [" ".join(map(escape_latex, notes)), " ".join(footnotes)]
     below += signature_line(table, escape_latex, break_signature)
-    lines = [rf"    {line}\par" for line in below if line]
+    lines = [rf"    {line}\par" for line in filter(None, below)]
     if not lines:
         return []
     return [

@@ -188,7 +188,10 @@ class ResultTable:
     @property
     def cells(self) -> list[Cell]:
         """All numbers, row by row."""
-        return [cell for row in self.rows for cell in row.cells if isinstance(cell, Cell)]
+        cells: list[Cell] = []
+        for row in self.rows:
+            cells += [cell for cell in row.cells if isinstance(cell, Cell)]
+        return cells
 
     @property
     def has_published_rows(self) -> bool:
@@ -199,10 +202,10 @@ class ResultTable:
         """Return the table as people see it: a `*` marks their own metrics, and a note explains it."""
         if not self.own_labels:
             return self
-        rows = [
-            replace(row, label=f"{row.label} *") if row.label in self.own_labels else row
-            for row in self.rows
-        ]
+        rows: list[Row] = []
+        for row in self.rows:
+            mark = " *" if row.label in self.own_labels else ""
+            rows.append(replace(row, label=f"{row.label}{mark}"))
         return replace(self, rows=rows, own_labels=frozenset()).with_note("* your own metric.")
 
     def map_texts(self, change: Callable[[str], str]) -> ResultTable:
@@ -210,28 +213,29 @@ class ResultTable:
         table = self.with_marks()
         rows: list[Row] = []
         for row in table.rows:
-            cells = [
-                replace(cell, text=change(cell.text)) if isinstance(cell, Cell) else change(cell)
-                for cell in row.cells
-            ]
+            cells: list[AnyCell] = []
+            for cell in row.cells:
+                text = change(str(cell))
+                cells.append(replace(cell, text=text) if isinstance(cell, Cell) else text)
             rows.append(replace(row, label=change(row.label), cells=cells))
 
-        columns = [
-            Column(change(head), short=change(short))
-            for head, short in zip(table.heads, table.short_heads, strict=True)
-        ]
+        columns: list[Column] = []
+        for head, short in zip(table.heads, table.short_heads, strict=True):
+            columns.append(Column(change(head), short=change(short)))
+
+        notes: list[str] = []
+        for note in table.notes:
+            text = change(note)
+            # A note on some columns goes with them, whatever its words are by then.
+            notes.append(TableNote(text, note.subjects) if isinstance(note, TableNote) else text)
+
         return replace(
             table,
             title=change(table.title),
             corner=change(table.corner),
             columns=columns,
             rows=rows,
-            notes=[
-                TableNote(change(note), note.subjects)
-                if isinstance(note, TableNote)
-                else change(note)
-                for note in table.notes
-            ],
+            notes=notes,
             verdict=change(table.verdict),
         )
 
@@ -242,19 +246,21 @@ class ResultTable:
 
     def without_columns(self, hidden: Collection[int]) -> ResultTable:
         """Return the table without some columns, without rows that have no other cells, and without their notes."""
-        shown = [index for index in range(len(self.columns)) if index not in hidden]
-        new_index = {index: number for number, index in enumerate(shown)}
+        visible_columns = [index for index in range(len(self.columns)) if index not in hidden]
+        new_index = {index: number for number, index in enumerate(visible_columns)}
 
         rows: list[Row] = []
         for row in self.rows:
-            is_heading = not row.cells
-            if is_heading or any(str(row.cells[index]) for index in shown):
-                cells = [row.cells[index] for index in shown if not is_heading]
+            if not row.cells:  # a heading
+                rows.append(row)
+                continue
+            cells = [row.cells[index] for index in visible_columns]
+            if any(map(str, cells)):
                 rows.append(replace(row, cells=cells))
 
-        kept_subjects = {self.heads[index] for index in shown} | {row.label for row in rows}
-        gone_subjects = {self.heads[index] for index in hidden} | {row.label for row in self.rows}
-        gone_subjects -= kept_subjects
+        remaining_subjects = {row.label for row in rows}
+        remaining_subjects.update(self.heads[index] for index in visible_columns)
+        gone_subjects = {*self.heads, *(row.label for row in self.rows)} - remaining_subjects
 
         notes: list[str] = []
         for note in self.notes:
@@ -262,16 +268,16 @@ class ResultTable:
             if not is_gone:
                 notes.append(note)
 
-        spare = [
-            tuple(new_index[index] for index in group if index in new_index) for group in self.spare
-        ]
+        def renumber(indices: Iterable[int]) -> tuple[int, ...]:
+            return tuple(new_index[index] for index in indices if index in new_index)
+
         return replace(
             self,
-            columns=[self.columns[index] for index in shown],
+            columns=[self.columns[index] for index in visible_columns],
             rows=rows,
             notes=notes,
-            spare=tuple(spare),
-            details=tuple(new_index[index] for index in self.details if index in new_index),
+            spare=tuple(map(renumber, self.spare)),
+            details=renumber(self.details),
         )
 
     def with_note(self, note: str) -> ResultTable:
@@ -311,10 +317,9 @@ def signature_line(
     """Return the line of the metrics' signatures; none where there are none."""
     if not table.signatures:
         return []
-    signatures = [
-        f"{write_text(label)}: {write_signature(signature)}"
-        for label, signature in table.signatures
-    ]
+    signatures: list[str] = []
+    for label, signature in table.signatures:
+        signatures.append(f"{write_text(label)}: {write_signature(signature)}")
     return [f"Signatures: {'; '.join(signatures)}."]
 
 
@@ -374,12 +379,12 @@ def rank_printed(cells: Iterable[Cell], *, higher_is_better: bool = True) -> dic
 def mark_best(cells: Sequence[AnyCell]) -> list[AnyCell]:
     """Return cells in which the greatest printed number is marked as the best; several that are equal all are."""
     emphasis = rank_printed(cell for cell in cells if isinstance(cell, Cell))
-    return [
-        replace(cell, emphasis="best")
-        if isinstance(cell, Cell) and emphasis.get(cell.printed) == "best"
-        else cell
-        for cell in cells
-    ]
+    marked: list[AnyCell] = []
+    for cell in cells:
+        if isinstance(cell, Cell) and emphasis.get(cell.printed) == "best":
+            cell = replace(cell, emphasis="best")
+        marked.append(cell)
+    return marked
 
 
 def frame_of(table: ResultTable) -> pd.DataFrame:
@@ -397,10 +402,10 @@ def frame_of(table: ResultTable) -> pd.DataFrame:
 
     rows = [row for row in table.rows if row.cells]
     index = pd.Index([row.label for row in rows], name=table.corner)
-    columns = [
-        pd.Series([_plain_value(row.cells[number]) for row in rows], index)
-        for number in range(len(heads))
-    ]
+    columns: list[pd.Series] = []
+    for number in range(len(heads)):
+        values = [_plain_value(row.cells[number]) for row in rows]
+        columns.append(pd.Series(values, index))
     frame = pd.concat(columns, axis=1) if columns else pd.DataFrame(index=index)
     frame.columns = pd.Index(heads)
     return frame

@@ -111,6 +111,16 @@ class MetricStyle:
             raise unknown(f"kind of metric {self.label}", self.kind, METRIC_KINDS)
 
 
+def metric_labels(metrics: Iterable[Metric]) -> dict[str, str]:
+    """Return what tables call each metric, by its spec."""
+    return {metric.spec: metric_style(metric).label for metric in metrics}
+
+
+def own_labels(styles: Mapping[str, MetricStyle]) -> frozenset[str]:
+    """Return the labels of the user's own metrics."""
+    return frozenset(style.label for style in styles.values() if style.kind == "given")
+
+
 def metric_style(instance: Metric) -> MetricStyle:
     """Return the style of a metric, from its file in `conf/metric/`."""
     name = registered_name(instance)  # not its own name, which another class may bear

@@ -139,7 +139,8 @@ def average_over_groups(
         name: the word for a group, for its remarks.
     """
     by_group = [correlate(scores[group], ratings[group], coefficient) for group in groups]
-    reasons = Counter(result.reason for result in by_group if not result.is_defined)
+    undefined = [result for result in by_group if not result.is_defined]
+    reasons = Counter(result.reason for result in undefined)
     phrases = _count_reasons(reasons)
 
     if sum(reasons.values()) == len(groups):
@@ -158,14 +159,23 @@ def _average_with_ties(
     name: str,
 ) -> CoefficientValue:
     """Average a coefficient that counts ties over the groups of two points or more."""
-    parts = [
-        RatedPoints.unweighted(scores[group], ratings[group]) for group in groups if len(group) > 1
-    ]
+    parts = _split_groups_of_pairs(scores, ratings, groups)
     if not parts:
         return CoefficientValue.undefined(remark(Undefined.SMALL_GROUPS, group=name))
     reasons = Counter[Undefined | None]({Undefined.SMALL_GROUP: len(groups) - len(parts)})
     remarks = _group_remarks(len(groups), reasons, name)
     return coefficient.measure_groups(parts).with_remarks(*remarks)
+
+
+def _split_groups_of_pairs(
+    scores: Floats, ratings: Floats, groups: Sequence[NDArray[np.intp]]
+) -> list[RatedPoints]:
+    """Return the points of each group that has a pair: two points or more."""
+    parts: list[RatedPoints] = []
+    for group in groups:
+        if len(group) > 1:
+            parts.append(RatedPoints.unweighted(scores[group], ratings[group]))
+    return parts
 
 
 def _join_pairs(
@@ -178,14 +188,13 @@ def _join_pairs(
     """Return a coefficient of differences over the pairs of all groups together."""
     if np.isinf(scores).any():
         return CoefficientValue.undefined(remark(Undefined.INFINITE_SCORE))
-    parts = [
-        RatedPoints.unweighted(scores[group], ratings[group]) for group in groups if len(group) > 1
-    ]
+    parts = _split_groups_of_pairs(scores, ratings, groups)
     if not parts:
         return CoefficientValue.undefined(remark(Undefined.SMALL_GROUPS, group=name))
 
-    prepared = coefficient.prepare_sums(parts)
-    sums = [sums_of(part.sample) for sums_of, part in zip(prepared, parts, strict=True)]
+    sums: list[Floats] = []
+    for compute_sums, part in zip(coefficient.prepare_sums(parts), parts, strict=True):
+        sums.append(compute_sums(part.sample))
     value = float(coefficient.of_sums(np.sum(sums, axis=0))[0])
     if math.isnan(value):
         return CoefficientValue.undefined(remark(Undefined.NO_DIFFERENCES, group=name))
@@ -295,8 +304,9 @@ def _prepare_joined_pairs(
     groups = _split_points(points, group_indices(keys[_COLUMNS[level]]))
     if level == "by_image" and _are_of_one_unit(groups):
         images = [RatedPoints.unweighted(group.scores, group.ratings) for group in groups]
-        prepared = coefficient.prepare_sums(images)
-        by_image = [sums(image.sample)[:, 0] for sums, image in zip(prepared, images, strict=True)]
+        by_image: list[Floats] = []
+        for compute_sums, image in zip(coefficient.prepare_sums(images), images, strict=True):
+            by_image.append(compute_sums(image.sample)[:, 0])
         sums_by_image = np.stack(by_image)
         units = np.array([group.unit[0] for group in groups])
 
@@ -309,7 +319,9 @@ def _prepare_joined_pairs(
     prepared = coefficient.prepare_sums(groups)
 
     def of_groups(weights: Floats) -> Floats:
-        by_group = [sums(g.weigh(weights)) for sums, g in zip(prepared, groups, strict=True)]
+        by_group: list[Floats] = []
+        for compute_sums, group in zip(prepared, groups, strict=True):
+            by_group.append(compute_sums(group.weigh(weights)))
         return coefficient.of_sums(np.sum(by_group, axis=0))
 
     return of_groups
@@ -365,7 +377,8 @@ def _prepare_groups(
         by_group: list[Floats] = []
         for index, group in enumerate(groups):
             sample = group.weigh(weights)
-            by_group.append(np.stack([of_groups[index](sample) for of_groups in prepared]))
+            values_of_group = [of_groups[index](sample) for of_groups in prepared]
+            by_group.append(np.stack(values_of_group))
         values = np.stack(by_group)
         defined = ~np.isnan(values)
         with np.errstate(all="ignore"):
@@ -398,10 +411,10 @@ def _prepare_systems(
 ) -> Statistic:
     """Return coefficients of systems' means over the images that are drawn."""
     n_units = int(points.unit.max(initial=-1)) + 1
-    sums = [
-        np.stack([np.bincount(points.unit[g], part[g], n_units) for g in groups])
-        for part in (points.scores, points.ratings, np.ones(len(points.scores)))
-    ]
+    sums: list[Floats] = []
+    for column in (points.scores, points.ratings, np.ones(len(points.scores))):
+        by_system = [np.bincount(points.unit[g], column[g], n_units) for g in groups]
+        sums.append(np.stack(by_system).astype(np.float64))
 
     def statistic(weights: Floats) -> Floats:
         checked = check_weights(weights, n_units)

@@ -109,7 +109,10 @@ class AccEq(TieCoefficient):
 
 def _find_threshold(groups: Sequence[tuple[Floats, Floats]]) -> float | None:
     """Return the best threshold of the whole sample; None where there is none."""
-    if all(len(x) < 2 for x, _ in groups) or any(np.isinf(x).any() for x, _ in groups):
+    scores_by_group = [x for x, _ in groups]
+    if max(map(len, scores_by_group), default=0) < 2:
+        return None
+    if np.isinf(np.concatenate(scores_by_group)).any():
         return None
     calibration = calibrate_ties(groups)
     return calibration.threshold if calibration else None
@@ -186,7 +189,10 @@ def calibrate_ties(groups: Sequence[tuple[Floats, Floats]]) -> TieCalibration | 
     if not large:
         raise ValueError("no group of two points")
 
-    if sum(len(np.unique(x)) * len(np.unique(y)) for x, y in large) > MAX_CELLS:
+    n_cells = 0
+    for x, y in large:
+        n_cells += len(np.unique(x)) * len(np.unique(y))
+    if n_cells > MAX_CELLS:
         return None
 
     cells = [_Cells(x, y) for x, y in large]
@@ -194,8 +200,9 @@ def calibrate_ties(groups: Sequence[tuple[Floats, Floats]]) -> TieCalibration | 
     unit = min(1 / c.n_pairs for c in cells)
     weights = np.array([1 / c.n_pairs / unit for c in cells])
 
-    spans = [(0.0, max(float(c.scores[-1] - c.scores[0]) for c in cells))]
-    while sum(c.cost(*span) for c in cells for span in spans) > MAX_PAIR_CELLS:
+    ranges = [float(c.scores[-1] - c.scores[0]) for c in cells]
+    spans = [(0.0, max(ranges))]
+    while _count_pair_cells(cells, spans) > MAX_PAIR_CELLS:
         narrower = _narrow_spans(cells, weights, spans)
         if narrower == spans:
             break
@@ -205,9 +212,14 @@ def calibrate_ties(groups: Sequence[tuple[Floats, Floats]]) -> TieCalibration | 
     thresholds = [np.zeros(1)]
     values = [_bounds(cells, weights, np.zeros(1)).sum(axis=0)]
     for low, high in spans:
-        pairs = [c.pairs(low, high) for c in cells]
-        differences = np.concatenate([d for d, _ in pairs])
-        gains = np.concatenate([w * g for w, (_, g) in zip(weights, pairs, strict=True)])
+        differences_by_group: list[Floats] = []
+        gains_by_group: list[Floats] = []
+        for weight, group in zip(weights, cells, strict=True):
+            group_differences, group_gains = group.pairs(low, high)
+            differences_by_group.append(group_differences)
+            gains_by_group.append(weight * group_gains)
+        differences = np.concatenate(differences_by_group)
+        gains = np.concatenate(gains_by_group)
 
         order = np.argsort(differences, kind="stable")
         differences = differences[order]
@@ -222,11 +234,22 @@ def calibrate_ties(groups: Sequence[tuple[Floats, Floats]]) -> TieCalibration | 
     return TieCalibration(float(accuracies[best]), float(np.concatenate(thresholds)[best]))
 
 
+def _count_pair_cells(cells: Sequence[_Cells], spans: Sequence[tuple[float, float]]) -> int:
+    """Count the pairs of cells whose differences lie in spans of thresholds."""
+    cost = 0
+    for low, high in spans:
+        cost += sum(group.cost(low, high) for group in cells)
+    return cost
+
+
 def _bounds(cells: Sequence[_Cells], weights: Floats, thresholds: Floats) -> Floats:
     """Count concordant pairs, and pairs tied in both, at each threshold; shape (2, n_thresholds)."""
-    return np.array(
-        [sum(w * c.counts(t) for w, c in zip(weights, cells, strict=True)) for t in thresholds]
-    ).T
+    counts = np.zeros((len(thresholds), 2))
+    for index, threshold in enumerate(thresholds):
+        # One after another: NumPy's sum adds pairwise, which may move the last digit.
+        for weight, group in zip(weights, cells, strict=True):
+            counts[index] += weight * group.counts(threshold)
+    return counts.T
 
 
 def _narrow_spans(
