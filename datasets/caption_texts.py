@@ -206,17 +206,19 @@ def find_own_references(items: pd.DataFrame, *, of_image: bool = False) -> OwnRe
 
     other_references: list[tuple[str, ...]] = []
     for texts, text_forms, copied_forms in zip(references, reference_forms, copied, strict=True):
-        others = [
-            text for text, form in zip(texts, text_forms, strict=True) if form not in copied_forms
-        ]
-        other_references.append(tuple(others))
+        other_texts: list[str] = []
+        for text, form in zip(texts, text_forms, strict=True):
+            if form not in copied_forms:
+                other_texts.append(text)
+        other_references.append(tuple(other_texts))
 
-    is_copy = [form in own for form, own in zip(forms, reference_forms, strict=True)]
-    is_exact = [text in texts for text, texts in zip(captions, references, strict=True)]
-    is_single = [
-        bool(texts) and not others
-        for texts, others in zip(references, other_references, strict=True)
-    ]
+    is_copy: list[bool] = []
+    is_exact: list[bool] = []
+    is_single: list[bool] = []
+    for index, texts in enumerate(references):
+        is_copy.append(forms[index] in reference_forms[index])
+        is_exact.append(captions[index] in texts)
+        is_single.append(bool(texts) and not other_references[index])
     return OwnReferences(
         is_copy=np.array(is_copy, dtype=bool),
         is_exact=np.array(is_exact, dtype=bool),
@@ -264,36 +266,38 @@ def leave_out_of_pairs(items: pd.DataFrame, preferences: pd.DataFrame) -> PairRe
     references_of = dict(zip(item_ids, items["references"], strict=True))
 
     # The references of each item beside each other item that it is compared with.
-    left: dict[tuple[str, str], tuple[str, ...]] = {}
+    references_beside: dict[tuple[str, str], tuple[str, ...]] = {}
     sets_of: dict[str, set[tuple[str, ...]]] = {item_id: set() for item_id in item_ids}
     pairs = preferences[["item_a", "item_b"]].drop_duplicates()
     for a, b in zip(pairs["item_a"], pairs["item_b"], strict=True):
         own_forms = {form_of[a], form_of[b]}
         for item_id, other_id in ((a, b), (b, a)):
             texts = references_of[item_id]
-            others = tuple(text for text in texts if comparison_form(text) not in own_forms)
-            left[item_id, other_id] = others
-            sets_of[item_id].add(others)
+            other_texts = tuple(text for text in texts if comparison_form(text) not in own_forms)
+            references_beside[item_id, other_id] = other_texts
+            sets_of[item_id].add(other_texts)
 
-    places: list[int] = []
+    row_numbers: list[int] = []
     references: list[tuple[str, ...]] = []
     new_ids: list[str] = []
     id_of: dict[tuple[str, tuple[str, ...]], str] = {}
-    for place, item_id in enumerate(item_ids):
+    for row_number, item_id in enumerate(item_ids):
         # In an order of their contents, so that no id depends on the order of a file's rows.
         sets = sorted(sets_of[item_id], key=lambda texts: (-len(texts), texts))
         for number, texts in enumerate(sets or [references_of[item_id]], start=1):
             new_id = item_id if number == 1 else f"{item_id}#{number}"
             id_of[item_id, texts] = new_id
-            places.append(place)
+            row_numbers.append(row_number)
             references.append(texts)
             new_ids.append(new_id)
 
-    rows = list(zip(preferences["item_a"], preferences["item_b"], strict=True))
-    items_a = [id_of[a, left[a, b]] for a, b in rows]
-    items_b = [id_of[b, left[b, a]] for a, b in rows]
+    items_a: list[str] = []
+    items_b: list[str] = []
+    for a, b in zip(preferences["item_a"], preferences["item_b"], strict=True):
+        items_a.append(id_of[a, references_beside[a, b]])
+        items_b.append(id_of[b, references_beside[b, a]])
 
-    sources = items.iloc[places].reset_index(drop=True)
+    sources = items.iloc[row_numbers].reset_index(drop=True)
     had_references = sources["references"].map(len).to_numpy() > 0
     has_references = np.array([len(texts) > 0 for texts in references], dtype=bool)
     return PairReferences(

@@ -18,7 +18,7 @@ _STEERING = re.compile(
 _WORD_LENGTH = 600
 _MESSAGE_LENGTH = 2000
 #: The most characters of a text or value of the input in a message.
-_SHOWN = 80
+_MOST_QUOTED = 80
 
 
 def escape_controls(text: str) -> str:
@@ -42,10 +42,10 @@ def one_line(text: str) -> str:
 
 def shorten(text: str) -> str:
     """Return a text of the input as a message shows it: cut after 80 characters."""
-    if len(text) <= _SHOWN:
+    if len(text) <= _MOST_QUOTED:
         return text
 
-    return f"{text[:_SHOWN]}…"
+    return f"{text[:_MOST_QUOTED]}…"
 
 
 class InputError(Exception):

@@ -343,14 +343,19 @@ class CaptionSet:
     def missing_splits(self) -> tuple[str, ...]:
         """The splits of which the card names a file, and of which there is no item."""
         splits = set(self._items["split"])
-        named = dict.fromkeys(s.split for s in self._card.sources if s.split)
-        return tuple(split for split in named if split not in splits)
+        missing: dict[str, None] = {}
+        for source in self._card.sources:
+            if source.split and source.split not in splits:
+                missing[source.split] = None
+        return tuple(missing)
 
     @cached_property
     def has_own_splits(self) -> bool:
         """True where its splits are its authors', and not those that captau gives every image (`split_of`)."""
-        pairs = zip(self._items["image_id"], self._items["split"], strict=True)
-        return any(split != split_of(image_id) for image_id, split in pairs)
+        for image_id, split in zip(self._items["image_id"], self._items["split"], strict=True):
+            if split != split_of(image_id):
+                return True
+        return False
 
     @cached_property
     def dimensions(self) -> tuple[str, ...]:
@@ -404,11 +409,9 @@ class CaptionSet:
             raise self._fail("it has no items; its files are empty or of another format")
 
         for column in ("item_id", "image_id", "caption", *self._extra):
-            bad = [i for i, v in enumerate(items[column].tolist()) if not isinstance(v, str)]
-            if bad:
-                raise self._fail(
-                    f"row {bad[0]}: {column} is {items[column].iloc[bad[0]]!r}, not a text"
-                )
+            for row_number, value in enumerate(items[column].tolist()):
+                if not isinstance(value, str):
+                    raise self._fail(f"row {row_number}: {column} is {value!r}, not a text")
 
         twice = items["item_id"][items["item_id"].duplicated()]
         if len(twice):
@@ -545,10 +548,11 @@ class CaptionSetBuilder:
 
         preferences = None
         if self._preferences:
-            preferences = make_preferences(
-                (pair_id, ids[a], ids[b], dimension, winner)
-                for pair_id, a, b, dimension, winner in self._preferences
-            ).assign(rater=pd.Series(self._preference_raters, dtype=object))
+            rows: list[tuple[Any, ...]] = []
+            for pair_id, a, b, dimension, winner in self._preferences:
+                rows.append((pair_id, ids[a], ids[b], dimension, winner))
+            raters = pd.Series(self._preference_raters, dtype=object)
+            preferences = make_preferences(rows).assign(rater=raters)
 
         marked_words = None
         word_rows = [(ids[item], *rest) for item, *rest in words]
@@ -573,10 +577,10 @@ def _with_columns(
             f"dataset {card.name}: {frame_name} lack the column {', '.join(missing)}{remedy}"
         )
 
-    chosen = frame.loc[:, list(columns)].reset_index(drop=True)
+    selected = frame.loc[:, list(columns)].reset_index(drop=True)
     # Every caption is passed over many times, and pandas takes ten times as long over texts that Arrow holds.
-    texts = chosen.select_dtypes("string").columns
-    return chosen.astype(dict.fromkeys(texts, object))
+    texts = selected.select_dtypes("string").columns
+    return selected.astype(dict.fromkeys(texts, object))
 
 
 def _html_rows(rows: Mapping[str, str]) -> str:

@@ -41,8 +41,13 @@ Progress = Callable[[str, int, int], None]
 
 def sources_to_fetch(root: Path, card: Card) -> list[SourceFile]:
     """List the files of a dataset that are missing or not of the card's revision."""
-    states = [(s, state(root, card, s)) for s in used(root, card)]
-    return [s for s, is_ in states if is_ == "missing" or (is_ == "differs" and s.is_downloaded)]
+    sources: list[SourceFile] = []
+    for source in used(root, card):
+        file_state = state(root, card, source)
+        # What is there and was got by hand stays, of whatever revision.
+        if file_state == "missing" or (file_state == "differs" and source.is_downloaded):
+            sources.append(source)
+    return sources
 
 
 def fetch(
@@ -73,8 +78,8 @@ def fetch(
     missing_sources = sources_to_fetch(root, card)
     if not missing_sources:
         return []
-    stand_ins = [s for s in card.sources if s.alternative]
-    if not all(s.is_downloaded for s in stand_ins):
+    stand_ins = [source for source in card.sources if source.alternative]
+    if not all(source.is_downloaded for source in stand_ins):
         stand_ins = []
     done: list[Path] = []
     failed: list[str] = []
@@ -88,23 +93,35 @@ def fetch(
             except AddressError as error:
                 failed.append(f"{download.name} could not be downloaded ({error})")
 
+    downloaded = [source for source in missing_sources if source.is_downloaded]
     if limits.offline:
-        there = [s for s in missing_sources if s.is_downloaded]
-        if files := [f"{s.path} from {(s.downloads or [s.url])[0]}" for s in there]:
-            failed.append(f"data.offline=true, so not fetched: {', '.join(files)}")
-    elif stand_ins or any(s.is_downloaded for s in missing_sources):
+        if downloaded:
+            failed.append(_refuse_offline(downloaded))
+    elif stand_ins or downloaded:
         with locked(root, note), _staging(root):
             # Another run may have got some of them meanwhile.
-            get([s for s in sources_to_fetch(root, card) if s.is_downloaded])
+            get([source for source in sources_to_fetch(root, card) if source.is_downloaded])
             if stand_ins and (still_missing := missing(root, card)):
-                note(f"for {', '.join(s.path for s in still_missing)} another file can stand in")
-                get([s for s in stand_ins if state(root, card, s) != "right"])
+                names = ", ".join(source.path for source in still_missing)
+                note(f"for {names} another file can stand in")
+                get([source for source in stand_ins if state(root, card, source) != "right"])
+
     missing_sources = sources_to_fetch(root, card)
-    if by_hand := [s for s in missing_sources if not s.is_downloaded]:
+    by_hand = [source for source in missing_sources if not source.is_downloaded]
+    if by_hand:
         failed.append(_by_hand(card, by_hand))
     if missing_sources:
         raise InputError(f"dataset {card.name}: {'; '.join(failed)}")
     return done
+
+
+def _refuse_offline(sources: Sequence[SourceFile]) -> str:
+    """Say which files are not fetched, as nothing may be, and where they are."""
+    files: list[str] = []
+    for source in sources:
+        address = (source.downloads or [source.url])[0]
+        files.append(f"{source.path} from {address}")
+    return f"data.offline=true, so not fetched: {', '.join(files)}"
 
 
 @contextmanager
@@ -154,7 +171,13 @@ def _files_to_get(
             f"{source.path}: {len(files)} files, {n_bytes:,} bytes in all, with the hashes that "
             f"{address_of(listing)} lists"
         )
-    return [f for f in files if not (root / f.path).is_file() or fits(root / f.path, f) is not True]
+    files_to_get: list[SourceFile] = []
+    for file in files:
+        path = root / file.path
+        # A file of which no hash is known is got anew.
+        if not path.is_file() or fits(path, file) is not True:
+            files_to_get.append(file)
+    return files_to_get
 
 
 def _download_list(root: Path, url: str, limits: FetchLimits) -> Any:
@@ -183,10 +206,15 @@ def _group_by_address(sources: Iterable[SourceFile]) -> list[list[SourceFile]]:
 def _by_hand(card: Card, sources: list[SourceFile]) -> str:
     ways: dict[str, list[str]] = {}
     for source in sources:
-        forms = list(dict.fromkeys(Path(p).name for p in (source.path, *source.also)))
+        names = dict.fromkeys(Path(path).name for path in (source.path, *source.also))
+        forms = list(names)
         file_names = " or ".join(forms[:3]) + (" or the like" if len(forms) > 3 else "")
         ways.setdefault(way_to_get(card, source), []).append(file_names)
-    return "; ".join(f"{', '.join(n)} cannot be fetched: {remedy}" for remedy, n in ways.items())
+
+    sentences: list[str] = []
+    for remedy, file_names in ways.items():
+        sentences.append(f"{', '.join(file_names)} cannot be fetched: {remedy}")
+    return "; ".join(sentences)
 
 
 @dataclass(frozen=True)
@@ -201,7 +229,7 @@ class _FileDownload:
 
     @property
     def name(self) -> str:
-        return ", ".join(s.path for s in self.sources)
+        return ", ".join(source.path for source in self.sources)
 
     def run(self) -> list[Path]:
         """Return the files written.

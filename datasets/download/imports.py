@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import cached_property
-from itertools import takewhile
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
@@ -77,22 +76,25 @@ def take(
     """
     with ExitStack() as stack:
         entries = _entries(source_path, stack)
-        present_sources = [s for s in card.sources if state(root, card, s) == "right"]
-        for source in present_sources:
-            note(f"{locate(root, card, source)}: is there, and right")
-        matches_by_source = {
-            s: _matches(s, entries, source_path, is_named)
-            for s in card.sources
-            if s not in present_sources
-        }
-        if not present_sources and not any(matches_by_source.values()):
-            file_names = dict.fromkeys(Path(s.path).name for s in card.sources)
+        present_sources: list[SourceFile] = []
+        matches_by_source: dict[SourceFile, list[tuple[PurePosixPath, _OfferedFile]]] = {}
+        for source in card.sources:
+            if state(root, card, source) == "right":
+                present_sources.append(source)
+                note(f"{locate(root, card, source)}: is there, and right")
+        for source in card.sources:
+            if source not in present_sources:
+                matches_by_source[source] = _matches(source, entries, source_path, is_named)
+
+        has_matches = any(matches_by_source.values())
+        if not present_sources and not has_matches:
+            file_names = dict.fromkeys(Path(source.path).name for source in card.sources)
             names = ", ".join(file_names) or "it has none"
             raise NothingFoundError(
                 f"dataset {card.name}: {source_path} has none of its files ({names})"
             )
         done: list[Path] = []
-        if any(matches_by_source.values()):
+        if has_matches:
             with locked(root, note):
                 for source, matches in matches_by_source.items():
                     for path, entry in matches:
@@ -116,11 +118,12 @@ def _copy(entry: _OfferedFile, path: Path, source: SourceFile) -> str:
 
 def _entries(source_path: Path, stack: ExitStack) -> list[_OfferedFile]:
     if source_path.is_dir():
-        return [
-            _OfferedFile(p.relative_to(source_path).as_posix(), lambda p=p: _read(p))
-            for p in sorted(source_path.rglob("*"))
-            if p.is_file()
-        ]
+        files: list[_OfferedFile] = []
+        for path in sorted(source_path.rglob("*")):
+            if path.is_file():
+                name = path.relative_to(source_path).as_posix()
+                files.append(_OfferedFile(name, partial(_read, path)))
+        return files
     if not source_path.is_file():
         raise InputError(
             f"source={source_path} does not exist; name a folder, an archive or a file"
@@ -131,9 +134,7 @@ def _entries(source_path: Path, stack: ExitStack) -> list[_OfferedFile]:
         raise InputError(f"{source_path}: cannot be read ({error.strerror})") from error
     if is_packed:
         archive = stack.enter_context(Archive(source_path))
-        return [
-            _OfferedFile(name, lambda name=name: archive.chunks(name)) for name in archive.names
-        ]
+        return [_OfferedFile(name, partial(archive.chunks, name)) for name in archive.names]
     return [_OfferedFile(source_path.name, lambda: _read(source_path))]
 
 
@@ -149,11 +150,17 @@ def _read(path: Path) -> Iterator[bytes]:
 def shipped_names(source: SourceFile) -> set[str]:
     """Return the lower-case names of a file: in our data folder, and at its authors'."""
     own_path = PurePosixPath(source.path)
-    addresses = [] if source.member else [source.url, *source.downloads]
-    author_paths = [
-        PurePosixPath(name) for name in (source.member, *(urlsplit(a).path for a in addresses))
-    ]
-    return {p.name.lower() for p in (own_path, *author_paths) if p.suffix == own_path.suffix}
+    author_paths = [PurePosixPath(source.member)]
+    # Of an archive's member the address is the archive's.
+    if not source.member:
+        for address in (source.url, *source.downloads):
+            author_paths.append(PurePosixPath(urlsplit(address).path))
+
+    names: set[str] = set()
+    for path in (own_path, *author_paths):
+        if path.suffix == own_path.suffix:
+            names.add(path.name.lower())
+    return names
 
 
 def _matches(
@@ -168,15 +175,21 @@ def _matches(
         return [(PurePosixPath(source.path), entry)]
     if not is_named:
         folder = PurePosixPath(source.path).parts[0].lower()
-        entries = [e for e in entries if folder in f"{source_path.name}/{e.name}".lower()]
+        entries = [
+            entry for entry in entries if folder in f"{source_path.name}/{entry.name}".lower()
+        ]
     for pattern in map(PurePosixPath, source.also):
-        named = [e for e in entries if fnmatch(PurePosixPath(e.name).name, pattern.name)]
-        nearest = max((_common_end(e.name, str(pattern)) for e in named), default=0)
-        parts = {
-            pattern.with_name(PurePosixPath(e.name).name): e
-            for e in named
-            if _common_end(e.name, str(pattern)) == nearest
-        }
+        matching: list[tuple[int, _OfferedFile]] = []
+        for entry in entries:
+            if fnmatch(PurePosixPath(entry.name).name, pattern.name):
+                matching.append((_common_end(entry.name, str(pattern)), entry))
+
+        # Of several folders with such files, the one that is called as ours is counts.
+        n_common = max((n_folders for n_folders, _ in matching), default=0)
+        parts: dict[PurePosixPath, _OfferedFile] = {}
+        for n_folders, entry in matching:
+            if n_folders == n_common:
+                parts[pattern.with_name(PurePosixPath(entry.name).name)] = entry
         if parts:
             return list(parts.items())
     return []
@@ -187,17 +200,18 @@ def _pick(
 ) -> _OfferedFile | None:
     """Return the file that is the card's, if any."""
     names = shipped_names(source)
-    named = [e for e in entries if PurePosixPath(e.name).name.lower() in names]
+    named = [entry for entry in entries if PurePosixPath(entry.name).name.lower() in names]
     if not named and len(entries) == 1 and entries[0].is_right(source):
         return entries[0]  # a file that was given another name
-    if right := next((e for e in named if e.is_right(source)), None):
-        return right
-    foreign = {
-        listed_source.sha256
-        for name in registry.names()
-        for listed_source in registry.card(name).sources
-        if listed_source.path != source.path
-    }
+    for entry in named:
+        if entry.is_right(source):
+            return entry
+
+    foreign: set[str] = set()
+    for name in registry.names():
+        for listed_source in registry.card(name).sources:
+            if listed_source.path != source.path:
+                foreign.add(listed_source.sha256)
     near: dict[str, tuple[int, _OfferedFile]] = {}
     for entry in named:
         if entry.sha256 not in foreign:
@@ -213,5 +227,11 @@ def _pick(
 
 def _common_end(name: str, path: str) -> int:
     """Count the folders right above the file that are the same."""
-    pairs = zip(PurePosixPath(name).parts[-2::-1], PurePosixPath(path).parts[-2::-1], strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0].lower() == pair[1].lower(), pairs))
+    folders = PurePosixPath(name).parts[-2::-1]
+    own_folders = PurePosixPath(path).parts[-2::-1]
+    n_common = 0
+    for folder, own_folder in zip(folders, own_folders, strict=False):
+        if folder.lower() != own_folder.lower():
+            break
+        n_common += 1
+    return n_common

@@ -41,9 +41,9 @@ from .cells import is_printed_list
 
 
 class PlacedText(NamedTuple):
-    """A caption or a reference, with its image and its place: a file's name and the line."""
+    """A caption or a reference, with its image and where it stands: a file's name and the line."""
 
-    place: str
+    location: str
     image_id: str
     text: str
 
@@ -283,13 +283,13 @@ class Separator:
     """A sign between captions that were joined into one text.
 
     Attributes:
-        shown: the sign for messages.
+        sign: the sign for messages.
         pattern: finds it.
         is_common: whether it stands in whole captions too; it then counts where half of all references hold it and no
             image has several.
     """
 
-    shown: str
+    sign: str
     pattern: re.Pattern[str]
     is_common: bool = False
 
@@ -334,16 +334,20 @@ def check_captions(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
     """
     checks = [check for check in TEXT_CHECKS if check.is_of_captions]
     findings = _run_text_checks(checks, texts, "captions")
+    # The turns of a chat, and thoughts, stand on lines of their own.
+    n_on_lines = 0
+    for finding in findings:
+        if finding.code in ("thoughts", "turns"):
+            n_on_lines = max(n_on_lines, len(finding.lines))
     for glued in _find_glued(texts, "captions"):
-        # The turns of a chat, and thoughts, stand on lines of their own.
-        n_places = len(glued.lines)
-        if not any(f.code in ("thoughts", "turns") and len(f.lines) >= n_places for f in findings):
+        if len(glued.lines) > n_on_lines:
             findings.append(glued)
     if len(texts) < 2:
         return findings
 
     # Of two or three captions, two may well be alike.
-    if len(texts) > 2 and len({text.text.strip() for text in texts}) == 1 and texts[0].text.strip():
+    different_texts = {text.text.strip() for text in texts}
+    if len(texts) > 2 and len(different_texts) == 1 and texts[0].text.strip():
         summary = f"All {len(texts):,} captions are one text, {_quote(texts[0])}."
         findings.append(SuspectedFault("same_text", summary, (summary,)))
     elif all(LEAD_IN.match(text.text) for text in texts):
@@ -411,38 +415,41 @@ def _find_glued(texts: Sequence[PlacedText], noun: str) -> list[SuspectedFault]:
     separators = list(SEPARATORS)
     if has_one_each:
         separators += _find_rare_signs(texts, without_markup=is_of_captions)
-    held: dict[str, list[PlacedText]] = {}
+    texts_by_sign: dict[str, list[PlacedText]] = {}
     # A long description has many signs.
     n_words = sum(len(text.text.split()) for text in texts)
     is_long = n_words > _LONGEST_JOINED * len(texts)
     for separator in separators:
         if separator.is_common and not has_one_each:
             continue
-        if is_long and (separator.is_common or len(separator.shown) == 1):
+        is_character = len(separator.sign) == 1
+        if is_long and (separator.is_common or is_character):
             continue
         # What is markup in captions has a check of its own.
-        if is_of_captions and any(pattern.search(separator.shown) for pattern in _MARKUP):
+        if is_of_captions and any(pattern.search(separator.sign) for pattern in _MARKUP):
             continue
+
         holding = [text for text in texts if separator.pattern.search(text.text)]
         if separator.is_common:
             holding = [text for text in holding if not _is_prose(text.text, separator.pattern)]
         # A bar in one caption is a bar.
-        is_common = separator.is_common or (is_of_captions and len(separator.shown) == 1)
+        is_common = separator.is_common or (is_of_captions and is_character)
         if holding and not (is_common and 2 * len(holding) < len(texts)):
-            held[separator.shown] = holding
-    if has_one_each and not held:
-        held = _find_glued_sentences(texts)
-    if not held:
+            texts_by_sign[separator.sign] = holding
+
+    if has_one_each and not texts_by_sign:
+        texts_by_sign = _find_glued_sentences(texts)
+    if not texts_by_sign:
         return []
 
-    shown = max(held, key=lambda name: len(held[name]))
-    sign = shown if shown.startswith(("a ", "quotes")) else f"'{shown}'"
-    pronoun = "them" if shown == "quotes" else "it"
-    words = f"hold {sign}, as if several captions were joined by {pronoun}"
+    sign = max(texts_by_sign, key=lambda sign: len(texts_by_sign[sign]))
+    quoted_sign = sign if sign.startswith(("a ", "quotes")) else f"'{sign}'"
+    pronoun = "them" if sign == "quotes" else "it"
+    words = f"hold {quoted_sign}, as if several captions were joined by {pronoun}"
     remedy = "write a JSON list, or ' ||| ' between them in a table"
     if is_of_captions:
         remedy = "keep one caption of each image"
-    return [_make_finding("glued", words, held[shown], len(texts), noun, remedy=remedy)]
+    return [_make_finding("glued", words, texts_by_sign[sign], len(texts), noun, remedy=remedy)]
 
 
 def _is_prose(text: str, pattern: re.Pattern[str]) -> bool:
@@ -458,13 +465,13 @@ def _find_glued_sentences(texts: Sequence[PlacedText]) -> dict[str, list[PlacedT
     It counts where it is at least three, and half of all: within a description, later sentences mostly begin with what
     was named before.
     """
-    held: dict[str, list[PlacedText]] = {}
-    for shown, pattern in (("a full stop", _FULL_STOP), ("a comma", _COMMA)):
+    texts_by_sign: dict[str, list[PlacedText]] = {}
+    for sign, pattern in (("a full stop", _FULL_STOP), ("a comma", _COMMA)):
         glued = [text for text in texts if _has_captions_between(text.text, pattern)]
         if len(glued) > 2 and 2 * len(glued) >= len(texts):
-            held[shown] = [text for text in texts if pattern.search(text.text)]
+            texts_by_sign[sign] = [text for text in texts if pattern.search(text.text)]
 
-    return held
+    return texts_by_sign
 
 
 def _has_captions_between(text: str, pattern: re.Pattern[str]) -> bool:
@@ -472,7 +479,11 @@ def _has_captions_between(text: str, pattern: re.Pattern[str]) -> bool:
     if len(parts) < 2:
         return False
 
-    return all(INDEFINITE.match(part) and len(part.split()) >= _SHORTEST_PART for part in parts)
+    for part in parts:
+        is_short = len(part.split()) < _SHORTEST_PART
+        if is_short or not INDEFINITE.match(part):
+            return False
+    return True
 
 
 def _find_rare_signs(texts: Sequence[PlacedText], *, without_markup: bool) -> list[Separator]:
@@ -487,8 +498,9 @@ def _find_rare_signs(texts: Sequence[PlacedText], *, without_markup: bool) -> li
         words = text.text
         if without_markup and SIGNS.search(words):
             words = HTML.sub(" ", TOKENS.sub(" ", words))
-        signs = set(_RARE_SIGN.findall(words))
-        counts.update(sign for sign in signs if not _is_of_script(sign, text.text))
+        for sign in set(_RARE_SIGN.findall(words)):
+            if not _is_of_script(sign, text.text):
+                counts[sign] += 1
 
     separators: list[Separator] = []
     for sign, count in counts.most_common(1):
@@ -515,7 +527,7 @@ def _run_text_checks(
 ) -> list[SuspectedFault]:
     # Nearly all texts have no sign, and most checks need not look at them.
     with_sign = [text for text in texts if SIGNS.search(text.text)]
-    found: dict[str, SuspectedFault] = {}
+    findings: dict[str, SuspectedFault] = {}
     for check in checks:
         candidates = with_sign if check.needs_sign else texts
         faulty = [text for text in candidates if check.has_fault(text.text, text.image_id)]
@@ -531,12 +543,12 @@ def _run_text_checks(
                 noun,
                 is_fatal=check.is_fatal,
             )
-            found.setdefault(check.code, finding)
+            findings.setdefault(check.code, finding)
             # Two checks may have one code.
-            if len(finding.lines) > len(found[check.code].lines):
-                found[check.code] = finding
+            if len(finding.lines) > len(findings[check.code].lines):
+                findings[check.code] = finding
 
-    return list(found.values())
+    return list(findings.values())
 
 
 def _make_finding(
@@ -553,11 +565,12 @@ def _make_finding(
     summary += f"; {remedy}." if remedy else "."
 
     singular = _in_singular(words)
-    what = noun.removesuffix("s")
+    text_noun = noun.removesuffix("s")
     lines: list[str] = []
     for text in faulty:
-        shown = "" if is_empty(text.text) else f": '{shorten(text.text)}'"
-        lines.append(f"{text.place}: image '{text.image_id}': the {what} {singular}{shown}")
+        quoted = "" if is_empty(text.text) else f": '{shorten(text.text)}'"
+        where = f"{text.location}: image '{text.image_id}'"
+        lines.append(f"{where}: the {text_noun} {singular}{quoted}")
     return SuspectedFault(code, summary, tuple(lines), is_fatal)
 
 
@@ -582,14 +595,14 @@ def count_fatal(texts: Sequence[PlacedText]) -> dict[str, FatalCount]:
 
     Only these checks are quick enough for each of many millions of captions.
     """
-    found: dict[str, FatalCount] = {}
+    counts: dict[str, FatalCount] = {}
     for check in TEXT_CHECKS:
         if not check.is_fatal:
             continue
         faulty = [text for text in texts if check.has_fault(text.text, text.image_id)]
         if faulty:
-            found[check.code] = (len(faulty), _quote(faulty[0]))
-    return found
+            counts[check.code] = (len(faulty), _quote(faulty[0]))
+    return counts
 
 
 def describe_large(
@@ -603,8 +616,8 @@ def describe_large(
         first: the first of them, which all checks read.
     """
     totals: dict[str, FatalCount] = {}
-    for found in counts:
-        for code, (n_faulty, example) in found.items():
+    for counts_of_part in counts:
+        for code, (n_faulty, example) in counts_of_part.items():
             n_before, first_example = totals.get(code, (0, example))
             totals[code] = (n_before + n_faulty, first_example)
 
@@ -625,9 +638,9 @@ def describe_large(
 
 def _quote(text: PlacedText) -> str:
     """Return a text with its place, cut where it is long."""
-    shown = shorten(" ".join(text.text.split()))
-    where = f"of image '{text.image_id}' ({text.place})"
-    return f"'{shown}' {where}" if shown else f"that {where}"
+    words = shorten(" ".join(text.text.split()))
+    where = f"of image '{text.image_id}' ({text.location})"
+    return f"'{words}' {where}" if words else f"that {where}"
 
 
 def summarise(findings: Sequence[SuspectedFault]) -> list[str]:
@@ -645,11 +658,11 @@ def _limit(lines: Sequence[str], closing: str) -> list[str]:
     if not lines:
         return []
 
-    shown = lines[: _MOST_LINES - 1]
-    n_left_out = len(lines) - len(shown)
+    first_lines = lines[: _MOST_LINES - 1]
+    n_left_out = len(lines) - len(first_lines)
     more = ""
     if n_left_out == 1:
         more = "One more check found something. "
     elif n_left_out:
         more = f"{n_left_out:,} more checks found something. "
-    return [*shown, f"{more}{closing}"]
+    return [*first_lines, f"{more}{closing}"]

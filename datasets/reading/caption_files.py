@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -95,8 +95,8 @@ class ReferenceFile:
         name = Path(self.source.name).name
         placed: list[PlacedText] = []
         for image_id, texts in self.texts.items():
-            place = f"{name}:{self.lines[image_id]}" if image_id in self.lines else name
-            placed += [PlacedText(place, image_id, text) for text in texts]
+            location = f"{name}:{self.lines[image_id]}" if image_id in self.lines else name
+            placed += [PlacedText(location, image_id, text) for text in texts]
         return check_references(placed)
 
 
@@ -357,9 +357,10 @@ class _ReferenceCollector:
             texts = self._join_numbered(texts)
 
         # An empty list is no flag.
-        void_images = frozenset(
-            i for i, captions in texts.items() if not captions and i not in self._listed
-        )
+        void_images: set[str] = set()
+        for image_id, captions in texts.items():
+            if not captions and image_id not in self._listed:
+                void_images.add(image_id)
         other_names = self._name_images(texts)
         if split is not None:
             texts = self._select_split(source, split, texts)
@@ -368,7 +369,7 @@ class _ReferenceCollector:
             texts=texts,
             lines=self._lines,
             other_names=other_names,
-            void_images=void_images,
+            void_images=frozenset(void_images),
             notes=(*notes, *self._describe_flags(source, void_images)),
         )
 
@@ -388,7 +389,11 @@ class _ReferenceCollector:
         named: dict[str, dict[str, str]] = {}
         ambiguous: set[tuple[str, str]] = set()
         for description in self._descriptions:
-            names = {key: str(v) for key, v in description.items() if is_name(key, v)}
+            names: dict[str, str] = {}
+            for key, value in description.items():
+                if is_name(key, value):
+                    names[key] = str(value)
+            # The first name that the references know tells which image is described.
             image_id = next((name for name in names.values() if name in texts), None)
             if image_id is None:
                 continue
@@ -405,13 +410,16 @@ class _ReferenceCollector:
     def _select_split(
         self, source: JsonSource, split: str, texts: Mapping[str, tuple[str, ...]]
     ) -> dict[str, tuple[str, ...]]:
-        selected = {i: captions for i, captions in texts.items() if self._splits.get(i) == split}
+        selected: dict[str, tuple[str, ...]] = {}
+        for image_id, captions in texts.items():
+            if self._splits.get(image_id) == split:
+                selected[image_id] = captions
         if not selected:
             splits = ", ".join(sorted(set(self._splits.values()))) or "none"
             raise InputError(f"{source.name}: no image is of split={split}; its splits: {splits}")
         return selected
 
-    def _describe_flags(self, source: JsonSource, void_images: frozenset[str]) -> list[str]:
+    def _describe_flags(self, source: JsonSource, void_images: Collection[str]) -> list[str]:
         if not self._n_void:
             return []
 

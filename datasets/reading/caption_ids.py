@@ -108,9 +108,9 @@ RULES = (
 )
 
 
-def rules_for(ids: Iterable[str], known: Iterable[str]) -> list[IdRule]:
+def rules_for(ids: Iterable[str], reference_ids: Iterable[str]) -> list[IdRule]:
     """Return the rules for two sides of image ids, the nearest to the ids as they stand first."""
-    has_numbers = all(map(str.isdecimal, ids)) or all(map(str.isdecimal, known))
+    has_numbers = all(map(str.isdecimal, ids)) or all(map(str.isdecimal, reference_ids))
     return [rule for rule in RULES if has_numbers or not rule.needs_numbers]
 
 
@@ -171,13 +171,13 @@ def match_image_ids(
     Raises:
         InputError: where no id of a file is one of the references, and no rule matches all of a side.
     """
-    known: set[str] = set()
+    reference_ids: set[str] = set()
     other_names: dict[str, dict[str, str]] = {}
     for references in sets.values():
-        known |= references.texts.keys()
+        reference_ids |= references.texts.keys()
         for key, named in references.other_names.items():
             other_names.setdefault(key, {}).update(named)
-    if not known:
+    if not reference_ids:
         return dict(systems), []
 
     matched: dict[str, CandidateFile] = {}
@@ -185,68 +185,71 @@ def match_image_ids(
     for system, candidates in systems.items():
         ids = candidates.captions.keys()
         # Nearly always all of one side are there as they stand.
-        if ids <= known or known <= ids:
+        if ids <= reference_ids or reference_ids <= ids:
             matched[system] = candidates
             continue
 
-        matches = list(_find_matches(list(ids), known, other_names))
-        whole = next((match for match in matches if match.is_whole), None)
-        if whole is not None:
-            _check_rivals(whole, matches, _name(candidates))
-            matched[system] = _rename(candidates, whole.renamed)
-            first, new = next((a, b) for a, b in whole.renamed.items() if a != b)
+        matches = list(_find_matches(list(ids), reference_ids, other_names))
+        whole_match = next((match for match in matches if match.is_whole), None)
+        if whole_match is not None:
+            _check_rivals(whole_match, matches, _name(candidates))
+            matched[system] = _rename(candidates, whole_match.renamed)
+            changed = {old: new for old, new in whole_match.renamed.items() if old != new}
+            first, new = next(iter(changed.items()))
             notes.append(
-                f"The images of {_name(candidates)} and of the references match by {whole.words}, such as '{first}' "
+                f"The images of {_name(candidates)} and of the references match by {whole_match.words}, such as '{first}' "
                 f"and '{new}'."
             )
             continue
 
-        if ids.isdisjoint(known):
-            raise _no_match(candidates, sets, known, matches)
+        if ids.isdisjoint(reference_ids):
+            raise _no_match(candidates, sets, matches)
         matched[system] = candidates
 
     return matched, notes
 
 
 def _find_matches(
-    ids: Sequence[str], known: set[str], other_names: Mapping[str, Mapping[str, str]]
+    ids: Sequence[str], reference_ids: set[str], other_names: Mapping[str, Mapping[str, str]]
 ) -> Iterable[_Match]:
     """Yield what each rule matches, of the other names that the references' file has and of its ids.
 
     Names come first: '1.jpg' is the image whose file_name it is, and not the image 1.
     """
-    own = {image_id: image_id for image_id in known}
+    by_id = {image_id: image_id for image_id in reference_ids}
+    n_images = len(reference_ids)
     names_by_key: dict[str, Mapping[str, str]] = {}
     for key, named in other_names.items():
         # COCO's `images[].id` are the ids themselves.
         if any(name != image_id for name, image_id in named.items()):
             names_by_key[key] = named
 
-    for rank, rule in enumerate((IdRule("", str), *rules_for(ids, known))):
+    for rank, rule in enumerate((IdRule("", str), *rules_for(ids, reference_ids))):
         for key, named in names_by_key.items():
             without = f" ({rule.words.removeprefix('their ids ')})" if rule.words else ""
             words = f"the references' '{key}'{without}"
-            yield _match(ids, named, rule.reduce, words, rank=rank, n_known=len(known))
-        if rule.words:  # ids that are equal as they stand were found before
-            yield _match(ids, own, rule.reduce, rule.words, rank=rank, n_known=len(known))
+            yield _match(ids, named, rule.reduce, words, rank=rank, n_images=n_images)
+        # Ids that are equal as they stand were found before.
+        if rule.words:
+            yield _match(ids, by_id, rule.reduce, rule.words, rank=rank, n_images=n_images)
 
 
-def _check_rivals(whole: _Match, matches: Iterable[_Match], name: str) -> None:
+def _check_rivals(match: _Match, matches: Iterable[_Match], name: str) -> None:
     """Check that one rule does not match images in two ways, by names and by ids.
 
     Raises:
         InputError: where it does.
     """
     for rival in matches:
-        if rival.rank != whole.rank or not rival.is_whole or rival.renamed == whole.renamed:
+        if rival.rank != match.rank or not rival.is_whole:
             continue
-        image_id, first = next(
-            (a, b) for a, b in whole.renamed.items() if rival.renamed.get(a, b) != b
-        )
-        raise InputError(
-            f"{name}: its images match those of the references in two ways, by {whole.words} and by {rival.words}: "
-            f"'{image_id}' is '{first}' or '{rival.renamed[image_id]}'; write the references' ids"
-        )
+        for image_id, reference_id in match.renamed.items():
+            rival_id = rival.renamed.get(image_id, reference_id)
+            if rival_id != reference_id:
+                raise InputError(
+                    f"{name}: its images match those of the references in two ways, by {match.words} and by "
+                    f"{rival.words}: '{image_id}' is '{reference_id}' or '{rival_id}'; write the references' ids"
+                )
 
 
 def _match(
@@ -256,12 +259,12 @@ def _match(
     words: str,
     *,
     rank: int,
-    n_known: int,
+    n_images: int,
 ) -> _Match:
     renamed, has_ambiguous = match_forms(ids, named, reduce)
     targets = set(renamed.values())
     collides = len(targets) < len(renamed) or has_ambiguous
-    covers_a_side = len(renamed) == len(ids) or len(targets) == n_known
+    covers_a_side = len(renamed) == len(ids) or len(targets) == n_images
     return _Match(words, rank, renamed, is_whole=bool(renamed) and covers_a_side and not collides)
 
 
@@ -282,7 +285,6 @@ def _name(candidates: CandidateFile) -> str:
 def _no_match(
     candidates: CandidateFile,
     sets: Mapping[str, ReferenceFile],
-    known: set[str],
     matches: Sequence[_Match],
 ) -> InputError:
     """Return the error for captions none of whose images has references, with an id of each side and the best rule."""

@@ -143,9 +143,10 @@ class NameFinder:
             usual: `image_id`, `caption` or `references`.
             names: of the columns; a mapping has a value of each.
         """
-        given = getattr(self.columns, usual)
-        if given != usual and given in names:
-            return given
+        named_column = getattr(self.columns, usual)
+        if named_column != usual and named_column in names:
+            return named_column
+        # VLMEvalKit's names are those of columns of many files; together they are its own.
         if "image_id" not in names and all(name in names for name in _VLMEVALKIT.values()):
             return _VLMEVALKIT[usual]
 
@@ -179,18 +180,18 @@ class NameFinder:
         used = self.used.get("caption")
         if used is not None and used in names:
             return used
-        found = self._find_known(SYSTEM_CAPTIONS, names)
-        if found is None or (isinstance(names, Mapping) and not _may_be_caption(names[found])):
+        name = self._find_known(SYSTEM_CAPTIONS, names)
+        if name is None or (isinstance(names, Mapping) and not _may_be_caption(names[name])):
             return None
-        if found in _AMBIGUOUS and "caption" in names:
+        if name in _AMBIGUOUS and "caption" in names:
             return None
 
-        self.used["caption"] = found
+        self.used["caption"] = name
         # A row that lacks it has no caption: 'caption' is the other side's.
         self._is_beside_caption = "caption" in names
         if self._is_beside_caption:
             self.unread["caption"] = None
-        return found
+        return name
 
     def _find_known(self, aliases: tuple[str, ...], names: Collection[str]) -> str | None:
         """Return the first of several names that is there, which is looked for once in rows of the same keys."""
@@ -208,17 +209,23 @@ class NameFinder:
         if "*" in pattern:
             return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
 
-        matches = [match for name in names if (match := _NUMBERED.fullmatch(name))]
-        numbered = {match[0] for match in matches}
         # The plain name is the first of `caption, caption_2, caption_3`, and of pandas' `caption, caption.1` for equal
         # heads. Beside `caption_1` it may be the other side's.
-        numbered_from_one = {
-            match[1] for match in matches if match[3] in ("0", "1") and match[2] != "."
-        }
-        numbered |= {match[1] for match in matches} - numbered_from_one
+        numbered: set[str] = set()
+        plain: set[str] = set()
+        numbered_from_one: set[str] = set()
+        for name in names:
+            match = _NUMBERED.fullmatch(name)
+            if not match:
+                continue
+            numbered.add(match[0])
+            plain.add(match[1])
+            if match[3] in ("0", "1") and match[2] != ".":
+                numbered_from_one.add(match[1])
+        numbered |= plain - numbered_from_one
 
-        found = [name for name in names if name in numbered]
-        return found if len(found) > 1 else []
+        columns = [name for name in names if name in numbered]
+        return columns if len(columns) > 1 else []
 
     def note_judgements(self, names: Collection[str]) -> None:
         """Remember which columns are people's verdicts on pairs."""
@@ -253,9 +260,9 @@ class NameFinder:
         sentences = [f"In {file_name}, {', '.join(parts)}."] if parts else []
         if self.unread:
             names = shorten(", ".join(f"'{name}'" for name in self.unread))
-            option = (
-                "candidates.columns.caption" if self._is_of_candidates else "columns.references"
-            )
+            option = "columns.references"
+            if self._is_of_candidates:
+                option = "candidates.columns.caption"
             is_or_are = "is" if len(self.unread) == 1 else "are"
             sentences.append(
                 f"In {file_name}, {names} {is_or_are} not read ({option}= names a column)."
@@ -276,21 +283,28 @@ def find_judgements(names: Collection[str]) -> tuple[str, ...]:
 
 def describe_judgements(names: Collection[str]) -> str:
     """Say that columns are judgements, and which command reads them."""
-    shown = " and ".join(f"'{name}'" for name in names)
+    quoted_names = " and ".join(f"'{name}'" for name in names)
     looks = "looks" if len(names) == 1 else "look"
-    return f"{shown} {looks} like judgements of pairs, which captau bench dataset=file file.path=FILE reads"
+    return f"{quoted_names} {looks} like judgements of pairs, which captau bench dataset=file file.path=FILE reads"
 
 
 def find_name(aliases: Collection[str], names: Collection[str]) -> str | None:
     """Return the first of several names that is there, in whatever case and with whatever signs: `Image ID`."""
-    found = next((alias for alias in aliases if alias in names), None)
-    if found is not None or all(name.islower() for name in names):
-        return found
+    for alias in aliases:
+        if alias in names:
+            return alias
+    # Nearly all names are in lower case, and then nothing but the signs could differ.
+    if all(name.islower() for name in names):
+        return None
 
     by_form: dict[str, str] = {}
     for name in names:
         by_form.setdefault(_form_of(name), name)
-    return next((by_form[f] for f in map(_form_of, aliases) if f in by_form), None)
+    for alias in aliases:
+        form = _form_of(alias)
+        if form in by_form:
+            return by_form[form]
+    return None
 
 
 def _form_of(name: str) -> str:
@@ -340,29 +354,31 @@ def unpack_row(
     """
     sample = find_sample(row) if finder.columns == USUAL_COLUMNS else row
     finder.note_judgements(sample)
-    found: dict[str, Any] = {"image_id": _find_value(sample, finder, "image_id", where)}
+    cells: dict[str, Any] = {"image_id": _find_value(sample, finder, "image_id", where)}
     if "system" in sample:
-        found["system"] = sample["system"]
+        cells["system"] = sample["system"]
     if content == "caption":
-        found["caption"] = _find_value(sample, finder, "caption", where)
+        cells["caption"] = _find_value(sample, finder, "caption", where)
         finder.note_unread(sample, finder.find("caption", sample) or "")
-        return found
+        return cells
 
-    given = finder.columns.references
+    column = finder.columns.references
+    # The key of an object stands before the dot.
+    is_there = column.partition(".")[0] in sample
     texts = None
-    if given == "references" or "*" in given or given.partition(".")[0] not in sample:
+    if column == "references" or "*" in column or not is_there:
         texts = find_reference_texts(sample, finder)
     if texts is not None:
         name = finder.find("references", sample)
-        found["caption" if is_of_rows(name, texts) else "references"] = texts
-    elif given.partition(".")[0] not in sample and finder.find("caption", sample) is not None:
+        cells["caption" if is_of_rows(name, texts) else "references"] = texts
+    elif not is_there and finder.find("caption", sample) is not None:
         # One row a reference; BLIP's files have all of an image in a list.
         value = _find_value(sample, finder, "caption", where)
-        found["references" if isinstance(value, list) else "caption"] = value
+        cells["references" if isinstance(value, list) else "caption"] = value
         finder.note_unread(sample, finder.find("caption", sample) or "")
     else:
-        found["references"] = _find_value(sample, finder, "references", where)
-    return found
+        cells["references"] = _find_value(sample, finder, "references", where)
+    return cells
 
 
 def find_reference_texts(row: Mapping[str, Any], finder: NameFinder) -> Any:
@@ -400,9 +416,9 @@ def _is_filled(value: Any) -> bool:
 
 
 def _find_value(row: Mapping[str, Any], finder: NameFinder, usual: str, where: str) -> Any:
-    given = getattr(finder.columns, usual)
-    if given != usual:
-        return _look_up(row, finder, given, usual, where)
+    key = getattr(finder.columns, usual)
+    if key != usual:
+        return _look_up(row, finder, key, usual, where)
 
     name = finder.find(usual, row)
     if name is None:

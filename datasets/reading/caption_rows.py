@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -145,35 +145,41 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
         texts["references"] = [list(row) for row in table.references(reference_column)]
     elif numbered:
         columns = [table.texts(name, empty="") for name in numbered]
-        rows = zip(*columns, strict=True)
-        texts["references"] = [[text for text in row if text.strip()] for row in rows]
+        texts["references"] = []
+        for row in zip(*columns, strict=True):
+            texts["references"].append([text for text in row if text.strip()])
     else:
         samples = _find_samples(table)
         caption_column = reference_column or finder.find("caption", samples)
         caption_column = caption_column or finder.columns.caption
         finder.note_unread(samples, caption_column)
-        if content != "caption" and any(
-            isinstance(cell, list) for cell in table.column(caption_column, hint)
-        ):
+        cells = table.column(caption_column, hint)
+        has_lists = any(isinstance(cell, list) for cell in cells)
+        if content != "caption" and has_lists:
             texts["references"] = [list(row) for row in table.references(caption_column)]
         else:
             # An empty cell is an empty text in every kind of table.
             texts["caption"] = table.texts(caption_column, hint, empty="")
             if content != "caption":
-                texts["caption"] = [
-                    split_joined([text]) if SEPARATOR.strip() in text else text
-                    for text in texts["caption"]
-                ]
+                texts["caption"] = _split_texts(texts["caption"])
     if content == "caption" and "system" in table:
         texts["system"] = table.filled("system")
 
-    others = [name for name in (*FLAGS, "split") if name in table]
-    beside = {name: table.column(name) for name in others}
+    extra_names = [name for name in (*FLAGS, "split") if name in table]
+    extra_columns = {name: table.column(name) for name in extra_names}
     for number, where in enumerate(table.places):
         cells = {name: column[number] for name, column in texts.items()}
         line = int(re.split("[: ]", where)[-1])
-        row = {name: column[number] for name, column in beside.items()}
+        row = {name: column[number] for name, column in extra_columns.items()}
         yield CaptionRow(where, line, cells, row)
+
+
+def _split_texts(texts: Iterable[str]) -> list[Any]:
+    """Return references, of those that hold the separator their parts."""
+    split: list[Any] = []
+    for text in texts:
+        split.append(split_joined([text]) if SEPARATOR.strip() in text else text)
+    return split
 
 
 def _find_samples(table: Table) -> dict[str, Any]:
@@ -183,8 +189,10 @@ def _find_samples(table: Table) -> dict[str, Any]:
     """
     samples: dict[str, Any] = {}
     for name in table.names:
-        cells = table.column(name) if may_hold_captions(name) else []
-        sample = next((cell for cell in cells if fill_empty(cell) != ""), None)
+        sample = None
+        if may_hold_captions(name):
+            # A column of empty cells alone has no sample.
+            sample = next((cell for cell in table.column(name) if fill_empty(cell) != ""), None)
         if isinstance(sample, str) and (SEPARATOR in sample or is_printed_list(sample.strip())):
             sample = [sample]
         samples[name] = sample
@@ -194,9 +202,10 @@ def _find_samples(table: Table) -> dict[str, Any]:
 
 def _is_numbered(value: Mapping[str, Any]) -> bool:
     """Tell whether an object is a list of texts by their numbers: `{"0": "…", "1": "…"}`."""
-    return bool(value) and all(
-        key.isdecimal() and isinstance(text, str) for key, text in value.items()
-    )
+    for key, text in value.items():
+        if not key.isdecimal() or not isinstance(text, str):
+            return False
+    return bool(value)
 
 
 class _JsonReader:
@@ -317,9 +326,9 @@ class _JsonReader:
             return self._unpack(where, line, value, key)
         if key == "annotations":
             # COCO's have a caption each.
-            place = where.replace(": annotations ", ": annotation ")
-            cells = unpack_row(value, self._finder, "caption", place)
-            return CaptionRow(place, line, self._only_caption(cells, place), value, key)
+            location = where.replace(": annotations ", ": annotation ")
+            cells = unpack_row(value, self._finder, "caption", location)
+            return CaptionRow(location, line, self._only_caption(cells, location), value, key)
 
         if "sentences" in value and self._content == "references":
             return self._read_sentences(where, line, value, key)
@@ -357,7 +366,8 @@ class _JsonReader:
         rows_key = self._finder.columns.rows
         if rows_key and isinstance(named := self._follow(rows_key, by_key), Mapping):
             # An object image id → caption beside others; its place is that of the object.
-            line = next(n for n, key, _ in members if key == rows_key.partition(".")[0])
+            object_key = rows_key.partition(".")[0]
+            line = next(line for line, key, _ in members if key == object_key)
             for key, value in named.items():
                 row = self._guard(self._read_member, line, key, value)
                 if row is not None:
@@ -382,7 +392,8 @@ class _JsonReader:
             return
 
         self._check_members(by_key)
-        if by_key and all(key.lower() in _LISTS_OF_SIDES for key in by_key):
+        are_sides = all(key.lower() in _LISTS_OF_SIDES for key in by_key)
+        if by_key and are_sides:
             keys = " and ".join(f"'{key}'" for key in by_key)
             raise InputError(
                 f"{self._source.name}: {keys} are no image ids; write a list of objects with image_id, or name the member that "
@@ -436,9 +447,9 @@ class _JsonReader:
             return
 
         keys = shorten(", ".join((*self._lists, *by_key)))
-        what = "captions" if self._content == "caption" else "references"
+        noun = "captions" if self._content == "caption" else "references"
         raise InputError(
-            f"{self._source.name}: no {what} are found in its lists; columns.rows=KEY names the list of rows, and "
+            f"{self._source.name}: no {noun} are found in its lists; columns.rows=KEY names the list of rows, and "
             f"columns.image_id= and columns.{self._content}= its keys; it has {keys}"
         )
 

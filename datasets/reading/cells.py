@@ -81,9 +81,13 @@ def check_one_text(value: Any, where: str, name: str = "caption") -> None:
 def _describe_list(value: Any) -> str:
     """Say what to do about a list of words or letters in place of a text; empty where it is something else."""
     is_of_texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
-    if not is_of_texts or not value or any(len(text.split()) > 1 for text in value):
+    if not is_of_texts or not value:
         return ""
-    if all(len(text) == 1 for text in value):
+
+    # One text of several words is a caption, and so are its neighbours.
+    if any(len(text.split()) > 1 for text in value):
+        return ""
+    if set(map(len, value)) == {1}:
         return "; these are the letters of a text, join them"
     return "; these are the words of a text, join them with blanks"
 
@@ -158,7 +162,8 @@ def _parse_text(text: str) -> Sequence[Any] | None:
     if is_printed_list(text) or _IN_BRACKETS.fullmatch(text):
         return None
 
-    captions = tuple(t.strip() for t in text.split(SEPARATOR.strip()) if t.strip())
+    parts = [part.strip() for part in text.split(SEPARATOR.strip())]
+    captions = tuple(filter(None, parts))
     # Each of several lines may be a caption of its own.
     if len(captions) == 1 and len(captions[0].splitlines()) > 1:
         return None

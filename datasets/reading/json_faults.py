@@ -12,7 +12,7 @@ _EXPECTS_VALUE = ("Expecting value", "Expecting property name")
 #: A line of YAML: the mark of a document, an element of a list, or a key.
 _YAML = re.compile(r"---\s|-\s+\S|[\w\"' -]{1,40}:\s")
 #: The longest beginning of a file in a message.
-_SHOWN = 40
+_MOST_QUOTED = 40
 
 
 def find_fault(text: str, position: int, problem: str) -> tuple[int, str]:
@@ -75,9 +75,9 @@ def describe_beginning(text: str) -> str:
         return "not valid JSON: it looks like YAML, which is not read; write it as JSON, with json.dump"
 
     line = text.partition("\n")[0].rstrip("\r")
-    shown = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+    beginning = line if len(line) <= _MOST_QUOTED else f"{line[:_MOST_QUOTED]}…"
     return (
-        f"not valid JSON: it begins with '{shown}', as no list and no object does; write JSON, or a table whose first line "
+        f"not valid JSON: it begins with '{beginning}', as no list and no object does; write JSON, or a table whose first line "
         "names its columns, such as image_id,caption"
     )
 

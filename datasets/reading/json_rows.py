@@ -58,18 +58,26 @@ def make_rows_of_columns(members: Mapping[str, Any]) -> list[dict[str, Any]] | N
     names = members.get("columns")
     data = members.get("data")
     if isinstance(names, list) and isinstance(data, list):
+        are_names = all(isinstance(name, str) for name in names)
         has_cells = all(isinstance(row, list) and len(row) == len(names) for row in data)
-        if has_cells and all(isinstance(name, str) for name in names):
+        if are_names and has_cells:
             return [dict(zip(names, row, strict=True)) for row in data]
 
     if len(members) < 2:
         return None
     columns = list(members.values())
     keys = _keys_of(columns[0])
-    if not keys or any(type(c) is not type(columns[0]) or _keys_of(c) != keys for c in columns):
+    if not keys:
         return None
+    # Columns have the same rows, in the same order.
+    for column in columns:
+        if type(column) is not type(columns[0]) or _keys_of(column) != keys:
+            return None
 
-    return [{name: column[key] for name, column in members.items()} for key in keys]
+    rows: list[dict[str, Any]] = []
+    for key in keys:
+        rows.append({name: column[key] for name, column in members.items()})
+    return rows
 
 
 def _keys_of(column: Any) -> list[Any]:

@@ -72,7 +72,8 @@ def is_missing(value: Any) -> bool:
 def read_export(table: Table) -> Table:
     """Return a table with the usual columns besides its own; a table that has them is returned as it is."""
     table = _skip_qualtrics_heads(table)
-    if "annotations" in table and any(name.startswith("data.") for name in table.names):
+    has_task_data = any(name.startswith("data.") for name in table.names)
+    if has_task_data and "annotations" in table:
         table = _unfold_tasks(table)
     if "HITId" in table:
         table = _read_mturk(table)
@@ -88,9 +89,8 @@ def read_export(table: Table) -> Table:
         if len(selected) == 1:
             added["winner"] = table.column(selected[0])
         elif "label_0" in table and "label_1" in table:
-            added["winner"] = list(
-                map(_compare_labels, table.column("label_0"), table.column("label_1"))
-            )
+            labels = zip(table.column("label_0"), table.column("label_1"), strict=True)
+            added["winner"] = [_compare_labels(first, second) for first, second in labels]
     if "rater" not in table:
         for mark, name in _RATERS.items():
             if mark in table and name in table:
@@ -105,8 +105,12 @@ def find_pair(table: Table, names: tuple[str, str]) -> tuple[str, str]:
         return names
 
     for pair in _PAIRS:
-        is_there = pair[0] in table and pair[1] in table
-        if is_there and (pair not in _MAYBE_COUNTS or all(_holds_texts(table, n) for n in pair)):
+        if pair[0] not in table or pair[1] not in table:
+            continue
+        # Columns of such names may hold how often each caption won.
+        if pair not in _MAYBE_COUNTS:
+            return pair
+        if _holds_texts(table, pair[0]) and _holds_texts(table, pair[1]):
             return pair
     return names
 
@@ -164,25 +168,29 @@ def _skip_qualtrics_heads(table: Table) -> Table:
     if len(table) < 2 or not table.names:
         return table
 
-    second = [str(table.column(name)[1]) for name in table.names]
-    if not all(cell.startswith('{"ImportId"') for cell in second):
-        return table
+    for name in table.names:
+        if not str(table.column(name)[1]).startswith('{"ImportId"'):
+            return table
     return table.keep(range(2, len(table)))
 
 
 def _read_mturk(table: Table) -> Table:
     """Return a batch of results with what workers saw and answered under names without `Input.` and `Answer.`."""
     columns: dict[str, list[Any]] = {}
+    answers: set[str] = set()
     for name in table.names:
+        # All answers in one cell are unfolded below.
+        if name == "Answer.taskAnswers":
+            continue
         for prefix in ("Input.", "Answer."):
-            if name.startswith(prefix) and name != "Answer.taskAnswers":
+            if name.startswith(prefix):
                 columns[name.removeprefix(prefix)] = table.column(name)
-    answers = {name.removeprefix("Answer.") for name in table.names if name.startswith("Answer.")}
-    answers.discard("taskAnswers")
+        if name.startswith("Answer."):
+            answers.add(name.removeprefix("Answer."))
 
     if "Answer.taskAnswers" in table:
         rows = list(map(_read_task_answers, table.column("Answer.taskAnswers"), table.places))
-        for name in dict.fromkeys(name for row in rows for name in row):
+        for name in _names_in_rows(rows):
             columns[name] = [row.get(name) for row in rows]
             answers.add(name)
 
@@ -195,15 +203,24 @@ def _read_mturk(table: Table) -> Table:
             answers.discard(name)
     for question, by_level in buttons.items():
         answers.add(question)
-        columns[question] = [
-            _find_chosen({level: cells[row] for level, cells in by_level.items()})
-            for row in range(len(table))
-        ]
+        columns[question] = []
+        for row_number in range(len(table)):
+            buttons_of_row = {level: cells[row_number] for level, cells in by_level.items()}
+            columns[question].append(_find_pressed(buttons_of_row))
 
     # The one answer is the rating, whatever the question is called.
     if len(answers) == 1 and "value" not in columns:
         columns["value"] = columns[next(iter(answers))]
-    return table.with_columns({n: cells for n, cells in columns.items() if n not in table})
+    new_columns = {name: cells for name, cells in columns.items() if name not in table}
+    return table.with_columns(new_columns)
+
+
+def _names_in_rows(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """List the names that any row has, in the order in which they appear."""
+    names: dict[str, None] = {}
+    for row in rows:
+        names |= dict.fromkeys(row)
+    return list(names)
 
 
 def _read_task_answers(cell: Any, where: str) -> dict[str, Any]:
@@ -223,20 +240,25 @@ def _read_task_answers(cell: Any, where: str) -> dict[str, Any]:
 
     answers: dict[str, Any] = {}
     for question, answer in content.items():
-        answers[question] = _find_chosen(answer) if isinstance(answer, dict) else answer
+        answers[question] = _find_pressed(answer) if isinstance(answer, dict) else answer
     return answers
 
 
-def _find_chosen(buttons: Mapping[str, Any]) -> str | None:
+def _find_pressed(buttons: Mapping[str, Any]) -> str | None:
     """Return the one radio button that is on; None where none or several are."""
-    chosen = [level for level, state in buttons.items() if str(state).strip().lower() in _TRUE]
-    return chosen[0] if len(chosen) == 1 else None
+    pressed: list[str] = []
+    for level, state in buttons.items():
+        if str(state).strip().lower() in _TRUE:
+            pressed.append(level)
+    return pressed[0] if len(pressed) == 1 else None
 
 
 def _unfold_tasks(table: Table) -> Table:
     """Return a row for each annotation of a full export of Label Studio, with the answers under their questions' names."""
-    data = [name for name in table.names if name.startswith("data.")]
-    data_columns = {name.removeprefix("data."): table.column(name) for name in data}
+    data_columns: dict[str, list[Any]] = {}
+    for name in table.names:
+        if name.startswith("data."):
+            data_columns[name.removeprefix("data.")] = table.column(name)
     rows: list[dict[str, Any]] = []
     places: list[str] = []
     for number, cell in enumerate(table.column("annotations")):
@@ -251,7 +273,7 @@ def _unfold_tasks(table: Table) -> Table:
             rows.append(row)
             places.append(table.places[number])
 
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = _names_in_rows(rows)
     return Table(table.path, names, places, lambda name: [row.get(name) for row in rows])
 
 
@@ -270,12 +292,13 @@ def _read_answer(answer: Any) -> dict[str, Any]:
 
     for kind in ("rating", "number", "selected", "choices", "text"):
         if kind in value:
-            found = value[kind]
+            content = value[kind]
             name = str(answer.get("from_name", kind))
             # The choice between two captions is a winner, whatever the question is called.
             if kind == "selected":
                 name = f"{name}.selected"
-            return {name: found[0] if isinstance(found, list) and len(found) == 1 else found}
+            is_single = isinstance(content, list) and len(content) == 1
+            return {name: content[0] if is_single else content}
 
     return {}
 
@@ -292,40 +315,40 @@ def select_rows(table: Table, where: str | None, *, keep_flagged: bool) -> tuple
         InputError: where `where` is malformed, names no column, or selects no row.
     """
     if where is not None:
-        column, equals, wanted = where.partition("=")
+        column, equals, value = where.partition("=")
         if not equals:
             raise InputError(f"file.where is '{where}'; COLUMN=VALUE is expected")
         cells = [str(cell).strip() for cell in table.column(column, "; see file.where=")]
-        kept = [number for number, cell in enumerate(cells) if cell == wanted.strip()]
-        if not kept:
+        matching_rows = [number for number, cell in enumerate(cells) if cell == value.strip()]
+        if not matching_rows:
             values = ", ".join(list(dict.fromkeys(cells))[:5])
             raise InputError(f"{table.path}: no row has {where}; {column} is {values}")
-        table = table.keep(kept)
+        table = table.keep(matching_rows)
 
     flagged = {name: table.column(name) for name in FLAGS if name in table}
     if not flagged or keep_flagged:
         return table, []
 
     counts: Counter[str] = Counter()
-    kept = []
+    valid_rows: list[int] = []
     for number in range(len(table)):
         flags = find_flags({name: column[number] for name, column in flagged.items()})
         counts.update(flags)
         if not flags:
-            kept.append(number)
+            valid_rows.append(number)
     if not counts:
         return table, []
 
-    if not kept:
+    if not valid_rows:
         raise InputError(f"{table.path}: each row is flagged as void; file.flagged=keep reads them")
     remark = describe_void(
-        len(table) - len(kept),
+        len(table) - len(valid_rows),
         counts,
         noun="row",
         file_name=table.path.name,
         option="file.flagged=keep",
     )
-    return table.keep(kept), [remark]
+    return table.keep(valid_rows), [remark]
 
 
 def find_rater_columns(table: Table, value: str) -> list[str]:
@@ -338,11 +361,13 @@ def find_rater_columns(table: Table, value: str) -> list[str]:
         return []
 
     names: list[str] = []
-    for part in (part.strip() for part in value.split(",")):
-        found = [name for name in table.names if fnmatch.fnmatchcase(name, part)]
-        if not found:
-            table.column(part, "; see file.value=")
-        names += found
+    for pattern in value.split(","):
+        pattern = pattern.strip()
+        matching_names = [name for name in table.names if fnmatch.fnmatchcase(name, pattern)]
+        if not matching_names:
+            # This raises the error that names the columns there are.
+            table.column(pattern, "; see file.value=")
+        names += matching_names
     return list(dict.fromkeys(names))
 
 
@@ -351,7 +376,8 @@ def suggest_rater_columns(table: Table) -> str:
     names: list[str] = []
     for name in table.names:
         cells = [cell for cell in table.column(name) if not is_missing(cell)]
-        if cells and all(math.isfinite(parse_number(cell)) for cell in cells):
+        are_numbers = all(math.isfinite(parse_number(cell)) for cell in cells)
+        if cells and are_numbers:
             names.append(name)
     if not 2 <= len(names) <= _MOST_SUGGESTED:
         return "where each rater has a column, name all: file.value=r1,r2 or file.value=rater_*"
@@ -413,14 +439,20 @@ def drop_missing(table: Table, value: str, missing: str) -> tuple[Table, list[st
             f"({_list_places(table, empty)}); file.missing=drop leaves them out"
         )
 
-    kept = sorted(set(range(len(table))) - set(empty))
-    return table.keep(kept), [f"{count} ({_list_places(table, empty)}) and left out."]
+    rated_rows = sorted(set(range(len(table))) - set(empty))
+    return table.keep(rated_rows), [f"{count} ({_list_places(table, empty)}) and left out."]
 
 
 def _list_places(table: Table, numbers: Iterable[int]) -> str:
     """Return the places of some rows within their file, twenty at most."""
-    places = [table.places[number].removeprefix(str(table.path)).lstrip(": ") for number in numbers]
-    shown = ", ".join(places[:20])
-    unit = "lines " if places[0].isdigit() and len(places) > 1 else ""
-    unit = "line " if places[0].isdigit() and len(places) == 1 else unit
-    return f"{unit}{shown}, …" if len(places) > 20 else f"{unit}{shown}"
+    places: list[str] = []
+    for number in numbers:
+        places.append(table.places[number].removeprefix(str(table.path)).lstrip(": "))
+
+    listed = ", ".join(places[:20])
+    if len(places) > 20:
+        listed += ", …"
+    # Where places are lines, they are numbers alone.
+    if not places[0].isdigit():
+        return listed
+    return f"lines {listed}" if len(places) > 1 else f"line {listed}"

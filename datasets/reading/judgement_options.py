@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import InputError
 
-_BESIDE = "(default: as the YAML beside FILE says, else"
+_DEFAULT = "(default: as the YAML beside FILE says, else"
 
 
 def _option(default: Any, text: str, *, takes: str = "", is_literal: bool = False) -> Any:
@@ -57,10 +57,12 @@ class JudgementOptions:
     )
     system: str | None = _option(None, "the column of systems, if there is one")
     split: str | None = _option(None, "the column of splits, if there is one")
-    low: float | None = _option(None, f"the lower end of the scale {_BESIDE} the least rating)")
-    high: float | None = _option(None, f"the upper end of the scale {_BESIDE} the greatest rating)")
+    low: float | None = _option(None, f"the lower end of the scale {_DEFAULT} the least rating)")
+    high: float | None = _option(
+        None, f"the upper end of the scale {_DEFAULT} the greatest rating)"
+    )
     step: float | None = _option(
-        None, f"the distance between two grades of the scale {_BESIDE} none)"
+        None, f"the distance between two grades of the scale {_DEFAULT} none)"
     )
     scales: Mapping[str, Any] | None = _option(
         None,

@@ -247,54 +247,58 @@ def read_winners(
     if winner not in table:
         return table, []
 
-    given = dict(sides or {}) | {
-        str(word).strip().lower(): str(meaning) for word, meaning in (words or {}).items()
-    }
-    for word, meaning in given.items():
+    meanings = dict(sides or {})
+    for word, meaning in (words or {}).items():
+        meanings[str(word).strip().lower()] = str(meaning)
+    for word, meaning in meanings.items():
         if meaning not in (*STRENGTHS, "none"):
             raise InputError(f"file.winners: '{word}' is '{meaning}', not a, b, tie or none")
     columns = [None if name is None else table.column(name) for name in systems]
 
     verdicts: list[str] = []
-    kept: list[int] = []
+    judged_rows: list[int] = []
     left_out: Counter[str] = Counter()
     doubtful: Counter[str] = Counter()
     unread: dict[str, str] = {}
     for row, (where, cell) in enumerate(zip(table.places, table.column(winner), strict=True)):
-        own = ["" if column is None else str(column[row]) for column in columns]
-        verdict = _find_winner(cell, own, given)
-        if verdict in STRENGTHS and _is_other_side(cell, own, given):
+        row_systems = ["" if column is None else str(column[row]) for column in columns]
+        verdict = _find_winner(cell, row_systems, meanings)
+        if verdict in STRENGTHS and _is_other_side(cell, row_systems, meanings):
             doubtful[str(cell).strip()] += 1
         if verdict == "none":
             left_out["empty" if is_missing(cell) else str(cell).strip()] += 1
         elif verdict in STRENGTHS:
             verdicts.append(verdict)
-            kept.append(row)
+            judged_rows.append(row)
         else:
             unread.setdefault(str(cell).strip(), where)
 
     if unread:
         raise _unread_winners(winner, unread)
-    if not kept and len(table):
+    if not judged_rows and len(table):
         raise InputError(f"{table.places[0]}: {winner} is empty or no verdict in each row")
-    read = table.keep(kept).with_columns({winner: list(verdicts)})
-    notes = _describe_doubtful(doubtful, winner)
+    read = table.keep(judged_rows).with_columns({winner: list(verdicts)})
+    return read, [*_describe_left_out(left_out), *_describe_doubtful(doubtful, winner)]
+
+
+def _describe_left_out(left_out: Counter[str]) -> list[str]:
+    """Say how many rows have no verdict, and by which words; nothing where all have one."""
     if not left_out:
-        return read, notes
+        return []
 
     n_left_out = left_out.total()
     is_or_are = "row has no verdict and is" if n_left_out == 1 else "rows have no verdict and are"
     counts = ", ".join(f"{word}: {count:,}" for word, count in left_out.items())
-    return read, [f"{n_left_out:,} {is_or_are} left out ({counts}).", *notes]
+    return [f"{n_left_out:,} {is_or_are} left out ({counts})."]
 
 
-def _is_other_side(cell: Any, own: Sequence[str], given: Mapping[str, str]) -> bool:
+def _is_other_side(cell: Any, systems: Sequence[str], meanings: Mapping[str, str]) -> bool:
     """Tell whether a winner is a place, and the name of the system in the other place: `A` where the second caption is of A."""
     text = str(cell).strip()
-    if text.lower() in given or own[0] == own[1] or text not in own:
+    if text.lower() in meanings or systems[0] == systems[1] or text not in systems:
         return False
 
-    return _read_verdict(text.lower()) not in ("", "ab"[own.index(text)])
+    return _read_verdict(text.lower()) not in ("", "ab"[systems.index(text)])
 
 
 def _describe_doubtful(doubtful: Mapping[str, int], winner: str) -> list[str]:
@@ -305,15 +309,15 @@ def _describe_doubtful(doubtful: Mapping[str, int], winner: str) -> list[str]:
     word, _ = next(iter(doubtful.items()))
     n_rows = sum(doubtful.values())
     row_or_rows = "row" if n_rows == 1 else "rows"
-    read_as = "place" if word in STRENGTHS else "system"
-    other = (
-        "rename the systems"
-        if word in STRENGTHS
-        else "'file.winners={A: a, B: b}' takes it for the place"
-    )
+    read_as = "system"
+    remedy = "'file.winners={A: a, B: b}' takes it for the place"
+    if word in STRENGTHS:
+        # The letters `a` and `b` are places, whatever systems are called.
+        read_as = "place"
+        remedy = "rename the systems"
     return [
         f"In {n_rows:,} {row_or_rows} the {winner}, such as '{word}', is a place and the name of the system in the other place; it is "
-        f"taken for the {read_as} ({other})."
+        f"taken for the {read_as} ({remedy})."
     ]
 
 
@@ -327,10 +331,12 @@ def describe_strengths(table: Table, strength: str | None) -> list[str]:
         return []
 
     numbers = [parse_number(cell) for cell in table.column(strength)]
-    if any(number < 0 for number in numbers) and any(number > 0 for number in numbers):
+    has_negative = any(number < 0 for number in numbers)
+    has_positive = any(number > 0 for number in numbers)
+    if has_negative and has_positive:
         return []
-    sign, side = ("negative", "second") if max(numbers) > 0 else ("positive", "first")
-    ties = " 0 is a tie." if any(number == 0 for number in numbers) else ""
+    sign, side = ("negative", "second") if has_positive else ("positive", "first")
+    ties = " 0 is a tie." if 0 in numbers else ""
     return [
         f"No '{strength}' is {sign}, so that the {side} caption is better in no pair: positive numbers prefer the first one, "
         f"negative ones the second.{ties}"
@@ -353,32 +359,34 @@ def _unread_winners(winner: str, unread: Mapping[str, str]) -> InputError:
             "number means: 'file.winners={0: a, 1: b}' or 'file.winners={0: tie, 1: a, 2: b}'"
         )
 
-    shown = [text[:_SHOWN_WORD] for text in unread][:3]
-    meanings = ", ".join(f"{text}: {side}" for text, side in zip(shown, "aba", strict=False))
-    known = ", ".join((*STRENGTHS, "skip"))
+    example_words = [text[:_SHOWN_WORD] for text in unread][:3]
+    examples: list[str] = []
+    for example_word, side in zip(example_words, "aba", strict=False):
+        examples.append(f"{example_word}: {side}")
+    usual_words = ", ".join((*STRENGTHS, "skip"))
     return InputError(
-        f"{where}: {winner} is '{shorten(word)}', not one of {known}, nor a system of the row; say what it means, such as "
-        f"'file.winners={{{meanings}}}' (a, b, tie or none)"
+        f"{where}: {winner} is '{shorten(word)}', not one of {usual_words}, nor a system of the row; say what it means, such as "
+        f"'file.winners={{{', '.join(examples)}}}' (a, b, tie or none)"
     )
 
 
-def _find_winner(cell: Any, own: Sequence[str], given: Mapping[str, str]) -> str:
+def _find_winner(cell: Any, systems: Sequence[str], meanings: Mapping[str, str]) -> str:
     """Return `a`, `b`, `tie`, `none` for no verdict, or an empty text for a word of no meaning."""
     if is_missing(cell):
-        return given.get("", "none")
+        return meanings.get("", "none")
 
     # A column of whole numbers with a gap in it is one of floats.
     is_whole = isinstance(cell, float) and cell.is_integer()
     text = str(int(cell)) if is_whole else str(cell).strip()
-    if text.lower() in given:
-        return given[text.lower()]
-    if "0" in given and text.isdecimal():
+    if text.lower() in meanings:
+        return meanings[text.lower()]
+    if "0" in meanings and text.isdecimal():
         # Beside 0 the usual 1 may be the second.
         return ""
     if text in STRENGTHS:
         return text
-    if own[0] != own[1] and text in own:
-        return "ab"[own.index(text)]
+    if systems[0] != systems[1] and text in systems:
+        return "ab"[systems.index(text)]
 
     return _read_verdict(text.lower())
 
@@ -506,8 +514,7 @@ def read_votes(table: Table, image: str = "image") -> PairColumns:
     Raises:
         InputError: where a pair is of another form.
     """
-    complete = (n for n in _RECORDINGS if n in table and None not in table.column(n))
-    name = image if image in table else next(complete, None)
+    name = image if image in table else _find_recordings(table)
     image_ids = None if name is None else table.filled(name)
     all_references = table.column("references")
 
@@ -522,10 +529,10 @@ def read_votes(table: Table, image: str = "image") -> PairColumns:
             texts = parse_references(all_references[number], table.places[number])
 
             # Where both captions are references, as in HC, each is scored beside the other.
-            own = [text for text in captions if text in texts]
+            copied_texts = [text for text in captions if text in texts]
             references: list[tuple[str, ...]] = []
             for caption in captions:
-                left_out = own if len(own) == 1 else [caption]
+                left_out = copied_texts if len(copied_texts) == 1 else [caption]
                 references.append(tuple(text for text in texts if text not in left_out))
             if not all(references):
                 raise InputError(f"{where}: no reference is left beside the pair's own captions")
@@ -552,13 +559,22 @@ def read_votes(table: Table, image: str = "image") -> PairColumns:
     )
 
 
+def _find_recordings(table: Table) -> str | None:
+    """Return the first column that names the recording of each row; None where no column does."""
+    for name in _RECORDINGS:
+        if name in table and None not in table.column(name):
+            return name
+    return None
+
+
 def _read_pair(cell: Any, where: str) -> tuple[list[str], list[str], list[float]]:
     """Return captions, sources and votes of a pair; half of AudioCaps-Eval has a number before the votes."""
     if _has_form_of_pair(cell):
         texts = cell[:4]
         votes = cell[-1]
-        is_text = all(isinstance(text, str) and text.strip() for text in texts)
-        if is_text and votes and all(vote in (1, 0, -1) for vote in votes):
+        are_texts = all(isinstance(text, str) and text.strip() for text in texts)
+        are_votes = all(vote in (1, 0, -1) for vote in votes)
+        if are_texts and votes and are_votes:
             return texts[:2], texts[2:], [float(vote) for vote in votes]
 
     raise InputError(

@@ -128,18 +128,20 @@ def _select_dimension(table: Table, dimension: str | None) -> Table:
             raise InputError(f"{table.path}: no column 'dimension'; leave dimension= out")
         return table
 
-    of_rows = table.texts("dimension", empty="")
-    known = list(dict.fromkeys(of_rows))
-    if dimension is None and len(known) > 1:
+    dimensions = table.texts("dimension", empty="")
+    names = list(dict.fromkeys(dimensions))
+    if dimension is None and len(names) > 1:
         raise InputError(
-            f"{table.path}: it has the dimensions {', '.join(known)}; name one with dimension={known[0]}"
+            f"{table.path}: it has the dimensions {', '.join(names)}; name one with dimension={names[0]}"
         )
-    if dimension is not None and dimension not in known:
+    if dimension is not None and dimension not in names:
         raise InputError(
-            f"{table.path}: no rating of the dimension '{dimension}'; it has {', '.join(known)}"
+            f"{table.path}: no rating of the dimension '{dimension}'; it has {', '.join(names)}"
         )
+    if dimension is None:
+        return table
 
-    return table.keep(i for i, name in enumerate(of_rows) if dimension is None or name == dimension)
+    return table.keep(number for number, name in enumerate(dimensions) if name == dimension)
 
 
 def _texts(table: Table, name: str) -> list[str]:
@@ -153,7 +155,7 @@ def _values(table: Table, name: str) -> tuple[list[float], bool]:
     """Return the ratings, and whether all are yes or no in words."""
     values: list[float] = []
     n_words = 0
-    for place, cell in zip(table.places, table.column(name), strict=True):
+    for location, cell in zip(table.places, table.column(name), strict=True):
         word = str(cell).strip().lower()
         if word in WORDS:
             values.append(WORDS[word])
@@ -162,7 +164,7 @@ def _values(table: Table, name: str) -> tuple[list[float], bool]:
         number = parse_number(cell)
         if number != number:
             raise InputError(
-                f"{place}: {name} is {shorten(repr(cell))}, neither a number nor one of {', '.join(WORDS)}"
+                f"{location}: {name} is {shorten(repr(cell))}, neither a number nor one of {', '.join(WORDS)}"
             )
         values.append(number)
 
@@ -175,15 +177,15 @@ def _values(table: Table, name: str) -> tuple[list[float], bool]:
 
 def _read_comparisons(table: Table, image: str) -> RatingFile:
     """Read comparisons, without those that have no verdict."""
-    systems = [name if name in table else None for name in ("system_a", "system_b")]
+    system_a = "system_a" if "system_a" in table else None
+    system_b = "system_b" if "system_b" in table else None
     strength = table.first_of("strength")
-    table, notes = read_winners(table, "winner", (systems[0], systems[1]), None)
+    table, notes = read_winners(table, "winner", (system_a, system_b), None)
     strengths = read_strengths(table, "winner", strength)
     strength_notes = describe_strengths(table, strength)
 
-    columns = [
-        _texts(table, name) for name in ("system_a", "system_b", "caption_a", "caption_b", "rater")
-    ]
+    names = ("system_a", "system_b", "caption_a", "caption_b", "rater")
+    columns = [_texts(table, name) for name in names]
     rows: list[RatingRow] = []
     for i, image_id in enumerate(table.filled(image)):
         preferred = (strengths[i] > 0) - (strengths[i] < 0)
@@ -203,7 +205,7 @@ def _read_comparisons(table: Table, image: str) -> RatingFile:
         is_compared=True,
         is_binary=False,
         has_raters=all(columns[4]),
-        notes=tuple(note for note in (table.note, *notes, *strength_notes) if note),
+        notes=tuple(filter(None, (table.note, *notes, *strength_notes))),
     )
 
 
@@ -224,21 +226,21 @@ def match_rated_images(
     if all(image_id in known for image_id in ids):
         return {image_id: image_id for image_id in ids}
 
-    own = {image_id: image_id for image_id in known}
+    named = {image_id: image_id for image_id in known}
     for rule in rules_for(ids, known):
-        matched, _ = match_forms(ids, own, rule.reduce)
+        matched, _ = match_forms(ids, named, rule.reduce)
         if len(matched) == len(ids) == len(set(matched.values())):
             return matched
 
-    missing = [(place, image_id) for place, image_id in rows if image_id not in known]
+    missing = [(location, image_id) for location, image_id in rows if image_id not in known]
     n_missing = len({image_id for _, image_id in missing})
-    place, image_id = missing[0]
+    location, image_id = missing[0]
     raise InputError(
-        f"{place}: image '{image_id}' is not among the captions of {file_name}, where an image is '{next(iter(known))}' "
+        f"{location}: image '{image_id}' is not among the captions of {file_name}, where an image is '{next(iter(known))}' "
         f"({n_missing:,} of {len(ids):,} rated images are not); give the captions that were rated"
     )
 
 
-def is_same_caption(rated: str, own: str) -> bool:
+def is_same_caption(rated: str, caption: str) -> bool:
     """Return whether a rated caption is the system's, blanks aside."""
-    return collapse_blanks(rated) == collapse_blanks(own)
+    return collapse_blanks(rated) == collapse_blanks(caption)

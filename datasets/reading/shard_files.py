@@ -98,7 +98,11 @@ def stat_shard(path: str) -> Shard:
 def _local(path: str) -> list[Shard]:
     location = expand_home(path)
     if location.is_dir():
-        names = [str(p) for p in location.iterdir() if kind_of(p.name) and p.name[0] not in _HIDDEN]
+        names: list[str] = []
+        for file in location.iterdir():
+            # Spark and others leave files beside their shards that hold no rows.
+            if kind_of(file.name) and file.name[0] not in _HIDDEN:
+                names.append(str(file))
     elif location.exists() or not glob.has_magic(path):
         names = [str(location)]
     else:
@@ -117,8 +121,11 @@ def _remote(url: str) -> list[Shard]:
             infos = call_in_time(lambda: system.glob(inside, detail=True))
         elif call_in_time(lambda: system.isdir(inside)):
             listed = call_in_time(lambda: system.ls(inside, detail=True))
-            infos = {i["name"]: i for i in listed if kind_of(i["name"])}
-            infos = {name: i for name, i in infos.items() if _base_name(name)[0] not in _HIDDEN}
+            infos = {}
+            for info in listed:
+                name = info["name"]
+                if kind_of(name) and _base_name(name)[0] not in _HIDDEN:
+                    infos[name] = info
         else:
             infos = {inside: call_in_time(lambda: system.info(inside))}
     infos = {name: info for name, info in infos.items() if info["type"] == "file"}
@@ -139,7 +146,8 @@ def _base_name(path: str) -> str:
 
 def _shard(path: str, kind: str, info: Any) -> Shard:
     tags = ("ETag", "etag", "md5Hash", "LastModified", "mtime", "created")
-    stamp = next((info[tag] for tag in tags if info.get(tag) is not None), "")
+    values = (info.get(tag) for tag in tags)
+    stamp = next((value for value in values if value is not None), "")
     # A listing may have a time as a number, where the object itself has it as a time.
     stamp = str(stamp.timestamp()) if isinstance(stamp, datetime) else str(stamp)
     return Shard(path, kind, int(info["size"]), stamp)
@@ -147,7 +155,10 @@ def _shard(path: str, kind: str, info: Any) -> Shard:
 
 def _natural(name: str) -> tuple[list[str | int], str]:
     """Return a sort key that puts `part-9` before `part-10`, and both before `z-1`."""
-    return [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", name)], name
+    parts: list[str | int] = []
+    for part in re.split(r"(\d+)", name):
+        parts.append(int(part) if part.isdecimal() else part)
+    return parts, name
 
 
 @contextmanager

@@ -178,10 +178,11 @@ def _columns_to_read(
     for file_name in vars(columns).values():
         if schema.names.count(file_name) > 1:
             raise InputError(f"{name}: has two columns '{file_name}'; rename one")
-    column_pairs = [(own_name, str(file_name)) for own_name, file_name in vars(columns).items()]
-    return [
-        (own_name, file_name) for own_name, file_name in column_pairs if file_name in schema.names
-    ]
+    column_pairs: list[tuple[str, str]] = []
+    for own_name, file_name in vars(columns).items():
+        if file_name in schema.names:
+            column_pairs.append((own_name, str(file_name)))
+    return column_pairs
 
 
 def missing_column(

@@ -71,7 +71,10 @@ def hub_file(
 def bibtex(key: str) -> str:
     """Return the entry of `citations.bib` with a key, for a card's `citation`."""
     text = (resources.files("captau.datasets") / "citations.bib").read_text(encoding="utf-8")
-    return next(entry for entry in text.strip().split("\n\n") if f"{{{key},\n" in entry)
+    for entry in text.strip().split("\n\n"):
+        if f"{{{key},\n" in entry:
+            return entry
+    raise KeyError(key)
 
 
 def find(root: Path, card: Card, source: SourceFile) -> Path:
@@ -133,8 +136,12 @@ def locate_all(root: Path, card: Card, source: SourceFile) -> list[Path]:
 
 def count_parts(paths: Sequence[Path]) -> int:
     """Return how many parts a file should have, where the name of one tells: `train-00000-of-00004.parquet`."""
-    counts = (re.search(r"-of-(\d+)\.\w+$", path.name) for path in paths)
-    return max((int(count[1]) for count in counts if count), default=len(paths))
+    n_parts: list[int] = []
+    for path in paths:
+        match = re.search(r"-of-(\d+)\.\w+$", path.name)
+        if match:
+            n_parts.append(int(match[1]))
+    return max(n_parts, default=len(paths))
 
 
 def record_of(path: Path) -> Path:
@@ -200,23 +207,36 @@ def used(root: Path, card: Card) -> list[SourceFile]:
 
     Its own ones but for the optional; or, where one of those is missing and all stand-ins are there, the stand-ins.
     """
-    regular = [s for s in card.sources if not (s.alternative or s.optional)]
-    stand_ins = [s for s in card.sources if s.alternative]
-    is_incomplete = any(locate(root, card, s) is None for s in regular)
-    if stand_ins and is_incomplete and all(locate(root, card, s) for s in stand_ins):
-        return stand_ins
+    regular: list[SourceFile] = []
+    stand_ins: list[SourceFile] = []
+    for source in card.sources:
+        if source.alternative:
+            stand_ins.append(source)
+        elif not source.optional:
+            regular.append(source)
 
+    if stand_ins and _lacks_some(root, card, regular) and not _lacks_some(root, card, stand_ins):
+        return stand_ins
     return regular
+
+
+def _lacks_some(root: Path, card: Card, sources: Sequence[SourceFile]) -> bool:
+    """Tell whether one of these files is missing."""
+    return any(locate(root, card, source) is None for source in sources)
 
 
 def missing(root: Path, card: Card) -> list[SourceFile]:
     """List the files that are still needed."""
-    return [s for s in used(root, card) if locate(root, card, s) is None]
+    return [source for source in used(root, card) if locate(root, card, source) is None]
 
 
 def missing_additions(root: Path, card: Card) -> list[SourceFile]:
     """List the missing files without which a dataset can be read, but is incomplete."""
-    return [s for s in card.sources if s.adds and locate(root, card, s) is None]
+    additions: list[SourceFile] = []
+    for source in card.sources:
+        if source.adds and locate(root, card, source) is None:
+            additions.append(source)
+    return additions
 
 
 def partly(root: Path, card: Card) -> bool:
@@ -277,8 +297,11 @@ def fits(path: Path, source: SourceFile) -> bool | None:
 
 def size(root: Path, card: Card) -> int:
     """Return how many bytes the files in use take."""
-    paths = [path for source in used(root, card) for path in locate_all(root, card, source)]
-    return sum(path.stat().st_size for path in paths)
+    n_bytes = 0
+    for source in used(root, card):
+        for path in locate_all(root, card, source):
+            n_bytes += path.stat().st_size
+    return n_bytes
 
 
 #: COCO's folders, and the names of their files; `{}` is the id in twelve digits.
@@ -342,9 +365,12 @@ def find_image(image_id: str, dataset: str, root: Path) -> Path | None:
         places += [(".", f"{name}{ending}") for ending in (*_ENDINGS, "")]
     else:
         names = [name] if Path(name).suffix else [f"{name}.jpg", f"{name}.png"]
-        places = [(folder, name) for name in names for folder in _NAMED]
+        places = []
+        for possible_name in names:
+            places += [(folder, possible_name) for folder in _NAMED]
 
-    for base in (root / dataset, root, *(root / c for c in _COLLECTIONS)):
+    collections = [root / collection for collection in _COLLECTIONS]
+    for base in (root / dataset, root, *collections):
         for folder, file in places:
             for path in (base / folder / file, base / file):
                 if path.is_file():

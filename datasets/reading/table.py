@@ -130,13 +130,13 @@ class Table:
 
     def keep(self, numbers: Iterable[int]) -> Table:
         """Return the table of some rows, by their numbers from 0, which may repeat."""
-        kept = list(numbers)
+        row_numbers = list(numbers)
 
         def read(name: str) -> list[Any]:
             column = self._read(name)
-            return [column[number] for number in kept]
+            return [column[number] for number in row_numbers]
 
-        places = [self.places[number] for number in kept]
+        places = [self.places[number] for number in row_numbers]
         return Table(self.path, self.names, places, read, self.note)
 
     def with_columns(self, columns: Mapping[str, list[Any]]) -> Table:
@@ -201,15 +201,16 @@ class Table:
         """Return a column of texts, none of them empty."""
         values = self.texts(name, hint)
         if not all(map(str.strip, values)):
-            first = next(i for i, value in enumerate(values) if not value.strip())
-            raise InputError(f"{self.places[first]}: {name} is empty")
+            for location, value in zip(self.places, values, strict=True):
+                if not value.strip():
+                    raise InputError(f"{location}: {name} is empty")
 
         return values
 
     def floats(self, name: str, scale: Scale | None, hint: str = "") -> list[float]:
         """Return a column of numbers, each on the scale; None asks only for finite ones."""
         values = self.column(name, hint)
-        numbers = np.array([parse_number(v) for v in values])
+        numbers = np.array([parse_number(value) for value in values])
         is_good = scale.fits(numbers) if scale else np.isfinite(numbers)
         bad = np.flatnonzero(~is_good)
         if bad.size:
@@ -336,6 +337,7 @@ def _parquet(path: Path) -> Table:
         # The shortest text of a 16-bit or 32-bit number, so that 0.1 is 0.1 here as it is in CSV.
         if pa.types.is_float32(values.type) or pa.types.is_float16(values.type):
             kind = values.type.to_pandas_dtype()
+            # A gap stays a gap.
             return [None if v is None else float(str(kind(v))) for v in values.to_pylist()]
 
         # Rows share their texts, which are made once each.
@@ -343,7 +345,8 @@ def _parquet(path: Path) -> Table:
             cells: list[Any] = []
             for chunk in values.chunks:
                 texts = guarded(chunk.dictionary.to_pylist)
-                cells += [None if i is None else texts[i] for i in chunk.indices.to_pylist()]
+                for index in chunk.indices.to_pylist():
+                    cells.append(None if index is None else texts[index])
             return cells
 
         return guarded(values.to_pylist)

@@ -68,7 +68,8 @@ def _count_lines_before_names(text: str) -> int:
 def _has_names(line: str) -> bool:
     """Tell whether a line with `#` names columns, as in `#image_id,caption`."""
     names = re.split(r"[,\t;|]", line.lstrip("#").strip())
-    return len(names) > 1 and all(re.fullmatch(r'\s*"?\w+"?\s*', name) for name in names)
+    are_names = all(re.fullmatch(r'\s*"?\w+"?\s*', name) for name in names)
+    return len(names) > 1 and are_names
 
 
 def _csv(path: Path, text: str, delimiter: str) -> Iterator[Row]:
@@ -156,17 +157,26 @@ def read_sheet(path: Path) -> tuple[list[Row], str]:
         with path.open("rb") as stream:
             # Of a formula the value counts that was computed last.
             workbook = load_workbook(stream, read_only=True, data_only=True)
-            sheets = {sheet.title: _rows_of(sheet) for sheet in workbook.worksheets}
-            hidden = {s.title for s in workbook.worksheets if s.sheet_state != "visible"}
+            sheets: dict[str, list[Row]] = {}
+            hidden: set[str] = set()
+            for sheet in workbook.worksheets:
+                sheets[sheet.title] = _rows_of(sheet)
+                if sheet.sheet_state != "visible":
+                    hidden.add(sheet.title)
     except (OSError, KeyError, ValueError, BadZipFile) as error:
         raise InputError(f"{path}: not a complete Excel file ({error}); get a new copy") from error
 
     filled = [title for title, rows in sheets.items() if rows]
-    read = next((title for title in filled if title not in hidden), next(iter(filled), None))
-    if read is None:
+    if not filled:
         return [], ""
 
-    unread = [f"'{title}'" + " (hidden)" * (title in hidden) for title in filled if title != read]
+    # Where all sheets with rows are hidden, the first of them is read.
+    visible = [title for title in filled if title not in hidden]
+    read = visible[0] if visible else filled[0]
+    unread: list[str] = []
+    for title in filled:
+        if title != read:
+            unread.append(f"'{title}' (hidden)" if title in hidden else f"'{title}'")
     note = f"Of {path.name}, the sheet '{read}' is read, and not {', '.join(unread)}."
     return sheets[read], note if unread else ""
 
@@ -174,6 +184,8 @@ def read_sheet(path: Path) -> tuple[list[Row], str]:
 def _rows_of(sheet: Any) -> list[Row]:
     rows: list[Row] = []
     for line, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
-        if any(cell is not None for cell in cells):
-            rows.append((line, ["" if cell is None else str(cell) for cell in cells]))
+        texts = ["" if cell is None else str(cell) for cell in cells]
+        is_blank = cells.count(None) == len(cells)
+        if not is_blank:
+            rows.append((line, texts))
     return rows

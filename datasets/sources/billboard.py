@@ -72,22 +72,22 @@ def load_billboard_thumb(root: Path) -> CaptionSet:
     """
     tables = {key: read_table(find(root, CARD, source)) for key, source in FILES.items()}
     items = load_thumb(root).items
-    captions = {
-        (system, image_id): caption
-        for system, image_id, caption in zip(
-            items["system"], items["image_id"], items["caption"], strict=True
-        )
-    }
+    captions: dict[tuple[str, str], str] = {}
+    columns = (items["system"], items["image_id"], items["caption"])
+    for system, image_id, caption in zip(*columns, strict=True):
+        captions[system, image_id] = caption
 
     builder = CaptionSetBuilder(joins_equal=False)
     numbers: dict[tuple[str, str], int] = {}
     for (system, metric), table in tables.items():
         image_ids = table.texts("seg_id")
         scores = table.floats("score", _SCALE)
-        for place, image_id, score in zip(table.places, image_ids, scores, strict=True):
+        for location, image_id, score in zip(table.places, image_ids, scores, strict=True):
             key = system, image_id
             if key not in captions:
-                raise InputError(f"{place}: {system} has no caption of image '{image_id}' in THumB")
+                raise InputError(
+                    f"{location}: {system} has no caption of image '{image_id}' in THumB"
+                )
             if key not in numbers:
                 numbers[key] = builder.add_item(image_id, captions[key], system=system)
             builder.rate(numbers[key], metric, "BILLBOARD", score)

@@ -95,8 +95,12 @@ def load_caption_quality(root: Path) -> CaptionSet:
     paths_by_split = _existing(root, CARD.sources[: len(_FOLDS)])
     tables = [read_table(path) for path in paths_by_split.values()]
     judged_tables = [_judged(table) for table in tables]
-    row_indices = [np.flatnonzero(is_kept) for _, _, is_kept in judged_tables]
-    n_kept = [len(rows) for rows in row_indices]
+    row_indices: list[NDArray[np.intp]] = []
+    n_kept: list[int] = []
+    for _, _, is_kept in judged_tables:
+        rows = np.flatnonzero(is_kept)
+        row_indices.append(rows)
+        n_kept.append(len(rows))
     has_models = all("MODEL" in table for table in tables)
 
     pairs = sum(map(len, tables))

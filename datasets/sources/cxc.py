@@ -93,9 +93,9 @@ def load_cxc_sits(root: Path) -> CaptionSet:
 
     table = read_table(find(root, SITS, SITS.sources[0]))
     image_ids = [coco_id(name) for name in table.filled("image")]
-    for place, image_id in zip(table.places, image_ids, strict=True):
+    for location, image_id in zip(table.places, image_ids, strict=True):
         if image_id not in references_by_image:
-            raise InputError(f"{place}: COCO's captions have none of the image {image_id}")
+            raise InputError(f"{location}: COCO's captions have none of the image {image_id}")
 
     items = make_items(
         image_ids,
@@ -136,17 +136,17 @@ def _captions(
     Raises:
         InputError: where COCO has no caption of an id, or none of its captions is here.
     """
-    found: list[AnnotatedCaption] = []
-    for place, name in zip(table.places, table.filled(column), strict=True):
+    named_captions: list[AnnotatedCaption] = []
+    for location, name in zip(table.places, table.filled(column), strict=True):
         annotation_id = name.rpartition(":")[2]
         if annotation_id not in captions:
             raise InputError(
-                f"{place}: {column} is '{name}', and no caption has this annotation id; the id of a caption of the "
+                f"{location}: {column} is '{name}', and no caption has this annotation id; the id of a caption of the "
                 f"Karpathy test split is expected, or {COCO_CAPTIONS.path} for all validation images"
             )
-        found.append(captions[annotation_id])
+        named_captions.append(captions[annotation_id])
 
-    return found
+    return named_captions
 
 
 def _dimensions(table: Table, dimension_by_method: dict[str, str]) -> list[str]:
@@ -156,10 +156,10 @@ def _dimensions(table: Table, dimension_by_method: dict[str, str]) -> list[str]:
         InputError: on an unknown way.
     """
     dimensions: list[str] = []
-    for place, method in zip(table.places, table.filled("sampling_method"), strict=True):
+    for location, method in zip(table.places, table.filled("sampling_method"), strict=True):
         if method not in dimension_by_method:
             raise InputError(
-                f"{place}: sampling_method is '{method}'; {' or '.join(dimension_by_method)} is expected"
+                f"{location}: sampling_method is '{method}'; {' or '.join(dimension_by_method)} is expected"
             )
         dimensions.append(dimension_by_method[method])
 

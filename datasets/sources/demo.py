@@ -216,7 +216,9 @@ def further(number: int) -> tuple[Scene, tuple[str, ...]]:
     """
     rng = np.random.default_rng([SEED, 3, number])
     scene = _scene(rng, f"further_{number:05d}.png")
-    long = [s.write(_truth(rng, scene)) for s in _shuffled(rng, CANDIDATE_STYLES)[:3]]
+    long: list[str] = []
+    for style in _shuffled(rng, CANDIDATE_STYLES)[:3]:
+        long.append(style.write(_truth(rng, scene)))
     short: list[str] = []
     for style in _shuffled(rng, TERSE_STYLES)[:2]:
         thing = scene.objects[int(rng.integers(len(scene.objects)))]
@@ -273,9 +275,15 @@ def quality(claims: Claims, scene: Scene) -> float:
     not 0. Precision is the mean of all these, coverage how well each object is named at all. Errors
     weigh more than omissions, since people forgive a short caption sooner than a false one.
     """
-    table = [[_likeness(thing, o) for o in scene.objects] for thing in claims.things]
-    worth = [max(row) for row in table]
-    meant = [scene.objects[row.index(best)] for row, best in zip(table, worth, strict=True)]
+    worth: list[float] = []
+    meant: list[Placed] = []
+    table: list[list[float]] = []
+    for thing in claims.things:
+        likenesses = [_likeness(thing, placed) for placed in scene.objects]
+        best = max(likenesses)
+        table.append(likenesses)
+        worth.append(best)
+        meant.append(scene.objects[likenesses.index(best)])
 
     related: list[float] = []
     for i, relation in enumerate(claims.relations):
@@ -290,8 +298,11 @@ def quality(claims: Claims, scene: Scene) -> float:
 def rule() -> list[float]:
     """Rate each candidate without raters' bias and noise, in the order of `candidates`."""
     scale = CARD.scales["overall"]
-    worth = [quality(c.claims, c.scene) for c in candidates()]
-    return [scale.low + (scale.high - scale.low) * w for w in worth]
+    ratings: list[float] = []
+    for candidate in candidates():
+        worth = quality(candidate.claims, candidate.scene)
+        ratings.append(scale.low + (scale.high - scale.low) * worth)
+    return ratings
 
 
 def _likeness(first: Thing, second: Thing) -> float:
@@ -343,7 +354,10 @@ def _truth(rng: np.random.Generator, scene: Scene) -> Claims:
 
 
 def _references(rng: np.random.Generator, scene: Scene) -> tuple[str, ...]:
-    return tuple(s.write(_truth(rng, scene)) for s in _shuffled(rng, REFERENCE_STYLES)[:5])
+    references: list[str] = []
+    for style in _shuffled(rng, REFERENCE_STYLES)[:5]:
+        references.append(style.write(_truth(rng, scene)))
+    return tuple(references)
 
 
 def _shuffled(rng: np.random.Generator, options: Iterable[T]) -> list[T]:
@@ -366,9 +380,9 @@ def load_demo(root: Path) -> CaptionSet:
     items = make_items(
         images,
         captions,
-        [references[i] for i in images],
+        [references[image_id] for image_id in images],
         systems=systems,
-        images=[str(folder / i) if folder else None for i in images],
+        images=[str(folder / image_id) if folder else None for image_id in images],
     )
 
     ids = list(items["item_id"])
@@ -383,7 +397,9 @@ def load_demo(root: Path) -> CaptionSet:
     preferences: list[tuple[str, str, str, str, str]] = []
     for category, compared in PAIRS.items():
         for number in range(SCENES):
-            a, b = (number * len(SYSTEMS) + SYSTEMS.index(s) for s in _shuffled(rng, compared))
+            system_a, system_b = _shuffled(rng, compared)
+            a = number * len(SYSTEMS) + SYSTEMS.index(system_a)
+            b = number * len(SYSTEMS) + SYSTEMS.index(system_b)
             winner = "a" if rng.normal(deserved[a] - deserved[b], PREFERENCE_NOISE) > 0 else "b"
             preferences.append((f"{category}-{number:03d}", ids[a], ids[b], category, winner))
 

@@ -94,7 +94,9 @@ def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
         "system_b": options.system_b,
         "cluster": options.cluster,
     }
-    columns = {name: _column_of(table, name, column) for name, column in named_columns.items()}
+    columns: dict[str, str | None] = {}
+    for option, column in named_columns.items():
+        columns[option] = _column_of(table, option, column)
     if options.cluster is None and "source1" in table and "in-400" in table:
         # CapArena's clusters are levels of difficulty, and nothing that was sampled.
         columns["cluster"] = None
@@ -113,18 +115,56 @@ def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
 
     pair = find_pair(table, (options.caption_a, options.caption_b))
     if pair[0] in table or pair[1] in table:
-        systems = (columns["system_a"], columns["system_b"])
-        table, pair, chosen = add_winner(table, pair, options.winner)
         options = replace(options, caption_a=pair[0], caption_b=pair[1])
-        table, left_out = read_winners(
-            table, options.winner, systems, options.winners, name_sides(pair)
-        )
-        left_out = [*chosen, *left_out, *describe_strengths(table, columns["strength"])]
-        card = replace(card, remarks=(*remarks, *left_out))
-        dimensions = _dimensions(table, dimension_column)
-        pairs = _read_pairs(table, columns, dimensions, card, options)
-        return _with_text_remarks(pairs, table.path)
+        return _load_pairs(table, columns, dimension_column, card, options, remarks)
 
+    return _load_ratings(table, value, columns, dimension_column, card, options, remarks)
+
+
+def _load_pairs(
+    table: Table,
+    columns: Mapping[str, str | None],
+    dimension_column: str | None,
+    card: Card,
+    options: JudgementOptions,
+    remarks: Sequence[str],
+) -> CaptionSet:
+    """Load one row a comparison; the columns of both captions are those of the options.
+
+    Raises:
+        InputError: see `load_file`.
+    """
+    pair = (options.caption_a, options.caption_b)
+    table, pair, winner_notes = add_winner(table, pair, options.winner)
+    options = replace(options, caption_a=pair[0], caption_b=pair[1])
+    table, left_out = read_winners(
+        table,
+        options.winner,
+        (columns["system_a"], columns["system_b"]),
+        options.winners,
+        name_sides(pair),
+    )
+    strength_notes = describe_strengths(table, columns["strength"])
+    card = replace(card, remarks=(*remarks, *winner_notes, *left_out, *strength_notes))
+    dimensions = _dimensions(table, dimension_column)
+    pairs = _read_pairs(table, columns, dimensions, card, options)
+    return _with_text_remarks(pairs, table.path)
+
+
+def _load_ratings(
+    table: Table,
+    value: str,
+    columns: Mapping[str, str | None],
+    dimension_column: str | None,
+    card: Card,
+    options: JudgementOptions,
+    remarks: Sequence[str],
+) -> CaptionSet:
+    """Load one row a rating, of the column `value`.
+
+    Raises:
+        InputError: see `load_file`.
+    """
     table, without_rating = drop_missing(table, value, options.missing)
     dimensions = _dimensions(table, dimension_column)
     card = replace(card, remarks=(*remarks, *without_rating))
@@ -134,7 +174,8 @@ def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
     values = table.floats(value, None, hint)
 
     scale_by_dimension = _scales(table.path, dimensions, values, options)
-    _check_scales(table, value, values, [scale_by_dimension[d] for d in dimensions])
+    scale_by_row = [scale_by_dimension[dimension] for dimension in dimensions]
+    _check_scales(table, value, values, scale_by_row)
     card = replace(
         card,
         scales=scale_by_dimension,
@@ -381,12 +422,12 @@ def _scales(
 
 def _scale(usual: Scale, options: JudgementOptions) -> Scale:
     """Return a scale with the parts that are given changed."""
-    given_parts = {
-        name: number
-        for name in ("low", "high", "step")
-        if (number := getattr(options, name)) is not None
-    }
-    scale = replace(usual, **given_parts)
+    parts: dict[str, float] = {}
+    for name in ("low", "high", "step"):
+        number = getattr(options, name)
+        if number is not None:
+            parts[name] = number
+    scale = replace(usual, **parts)
 
     if scale.low > scale.high or (options.step is not None and options.step <= 0):
         raise InputError(

@@ -110,7 +110,10 @@ def load_fleur(root: Path) -> CaptionSet:
 
     # The keys are different items already.
     builder = CaptionSetBuilder(joins_equal=False)
-    numbers = {key: builder.add_item(key[0], key[1], system=key[2]) for key in keys}
+    numbers: dict[tuple[str, str, str], int] = {}
+    for key in keys:
+        image_id, caption, part = key
+        numbers[key] = builder.add_item(image_id, caption, system=part)
 
     for key, scores in keys.items():
         for dimension, score in zip(CARD.scales, scores, strict=True):
@@ -171,22 +174,28 @@ def read_score_table(path: Path) -> Table | None:
         Columns `image, caption`, `score` and `our score` (the smoothed one), and `model score` (the raw one).
     """
     text = read_text(path)
-    beginnings = [line for line in text[:_HEAD].splitlines() if line.strip()][:2]
-    if not any(line.startswith("image file : ") for line in beginnings):
+    lines = [line for line in text[:_HEAD].splitlines() if line.strip()]
+    # A copy may have a line above the first image.
+    if not any(line.startswith("image file : ") for line in lines[:2]):
         return None
 
+    columns: dict[str, list[Any]] = {
+        "image": [],
+        "caption": [],
+        "model score": [],
+        "our score": [],
+    }
     rows: dict[tuple[str, str], tuple[float, float]] = {}
     for block in read_scores(path):
         for caption, raw, smoothed in zip(block.captions, block.raw, block.smoothed, strict=True):
             rows[block.image_id, caption] = (raw, smoothed)
-    columns: dict[str, list[Any]] = {
-        "image": [image for image, _ in rows],
-        "caption": [caption for _, caption in rows],
-        "model score": [raw for raw, _ in rows.values()],
-        "our score": [smoothed for _, smoothed in rows.values()],
-    }
+    for (image_id, caption), (raw, smoothed) in rows.items():
+        columns["image"].append(image_id)
+        columns["caption"].append(caption)
+        columns["model score"].append(raw)
+        columns["our score"].append(smoothed)
     columns["score"] = columns["our score"]
-    places = [f"{path}: image '{image}'" for image, _ in rows]
+    places = [f"{path}: image '{image_id}'" for image_id in columns["image"]]
     return Table(path, list(columns), places, columns.__getitem__)
 
 

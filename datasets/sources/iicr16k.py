@@ -92,7 +92,7 @@ IICR16K = _card(
 class IicrRating(NamedTuple):
     """One rating; where `rater` is None, the mean of all ratings of a caption."""
 
-    place: str
+    location: str
     image_id: str
     caption: str
     rater: str | None
@@ -144,7 +144,7 @@ def _caption_set(rows: list[IicrRating], card: Card) -> CaptionSet:
         )
 
     return JudgementColumns(
-        places=[row.place for row in rows],
+        places=[row.location for row in rows],
         image_ids=[row.image_id for row in rows],
         captions=[row.caption for row in rows],
         values=[row.value for row in rows],
@@ -215,7 +215,7 @@ def _flickrg(root: Path, card: Card) -> list[IicrRating]:
         # With its ending or without, and with folders before it, a name is of the same photo.
         image_id = f"{PurePosixPath(row.image_id).name.removesuffix('.jpg')}.jpg"
         if image_id not in references:
-            raise InputError(f"{row.place}: image '{row.image_id}' is not one of Flickr8k's")
+            raise InputError(f"{row.location}: image '{row.image_id}' is not one of Flickr8k's")
 
         # A caption that is one of its image's own references is out, as of Flickr8k-Expert.
         if row.caption not in references[image_id]:
@@ -241,7 +241,7 @@ def _flickrg(root: Path, card: Card) -> list[IicrRating]:
 
         for rater in raters:
             rating = IicrRating(
-                place=f"Flickr8k-Expert, {item['item_id']}",
+                location=f"Flickr8k-Expert, {item['item_id']}",
                 image_id=item["image_id"],
                 caption=item["caption"],
                 rater=rater,
@@ -267,9 +267,9 @@ def _read(path: Path) -> list[IicrRating]:
     splits = _read_splits(table)
 
     rows: list[IicrRating] = []
-    for k, place in enumerate(table.places):
+    for k, location in enumerate(table.places):
         rating = IicrRating(
-            place=place,
+            location=location,
             image_id=image_ids[k],
             caption=collapse_blanks(captions[k]),
             rater=raters[k],
@@ -293,11 +293,11 @@ def _read_splits(table: Table) -> list[str | None]:
         return [None] * len(table)
 
     splits: list[str | None] = []
-    for place, name in zip(table.places, table.filled("split"), strict=True):
+    for location, name in zip(table.places, table.filled("split"), strict=True):
         split = _SPLITS.get(name.strip().lower())
         if split is None:
             raise InputError(
-                f"{place}: split is '{name}'; write one of train, validation and test, or leave the column out"
+                f"{location}: split is '{name}'; write one of train, validation and test, or leave the column out"
             )
         splits.append(split)
 

@@ -64,7 +64,8 @@ def load_pascal50s(root: Path) -> CaptionSet:
             if len(captions) != 2 or label not in (0, 1):
                 raise InputError(f"{where}: two captions and a label of 0 or 1 are expected")
 
-            a, b = (builder.add_item(image_id, caption, references) for caption in captions)
+            a = builder.add_item(image_id, captions[0], references)
+            b = builder.add_item(image_id, captions[1], references)
             builder.prefer(f"{category}-{number:04d}", a, b, category, "ab"[label])
 
     return builder.build(CARD)
@@ -112,7 +113,7 @@ def load_pascal50s_votes(root: Path) -> CaptionSet:
     for number, (pair, category, result) in enumerate(zip(pairs, categories, results, strict=True)):
         where = f"{path}: pair {number}"
         image_id = Path(_text(pair, "name", where)).name
-        captions = tuple(_text(pair, name, where) for name in ("sent1", "sent2"))
+        captions = (_text(pair, "sent1", where), _text(pair, "sent2", where))
         if image_id not in all_references:
             raise InputError(
                 f"{where}: {ALL_REFERENCES.path} has no references of its image '{image_id}'"
@@ -122,7 +123,8 @@ def load_pascal50s_votes(root: Path) -> CaptionSet:
                 f"{where}: its category is {category}; a number from 1 to 4 is expected"
             )
         references = leave_out_captions(all_references[image_id], captions)
-        a, b = (builder.add_item(image_id, caption, references) for caption in captions)
+        a = builder.add_item(image_id, captions[0], references)
+        b = builder.add_item(image_id, captions[1], references)
         dimension = CATEGORIES[int(category) - 1]
         for rater, vote in enumerate(_votes(result, where), start=1):
             builder.prefer(
@@ -155,9 +157,10 @@ def read_all_references(path: Path) -> dict[str, tuple[str, ...]]:
         where = f"{path}: image {number}"
         sentences = _cell(image, "sent", where).ravel()
         image_id = Path(_text(image, "image", where)).name
-        references[image_id] = tuple(
-            collapse_blanks(_as_text(sentence, where)) for sentence in sentences
-        )
+        texts_of_image: list[str] = []
+        for sentence in sentences:
+            texts_of_image.append(collapse_blanks(_as_text(sentence, where)))
+        references[image_id] = tuple(texts_of_image)
     return references
 
 

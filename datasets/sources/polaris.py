@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path, PurePosixPath
 
 from ..caption_texts import collapse_blanks
@@ -36,12 +37,11 @@ def sources_of(name: str, repository: str, revision: str, file: str) -> tuple[So
     """
     sources: list[SourceFile] = []
     for split, split_name in SPLITS.items():
-        patterns = [
-            f"{name}/{folder}{prefix}{split}*.{ending}"
-            for ending in ("parquet", "jsonl", "json", "csv")
-            for folder in ("", "data/")
-            for prefix in ("", f"{name}_")
-        ]
+        patterns: list[str] = []
+        for ending, folder, prefix in product(
+            ("parquet", "jsonl", "json", "csv"), ("", "data/"), ("", f"{name}_")
+        ):
+            patterns.append(f"{name}/{folder}{prefix}{split}*.{ending}")
         source = hub_file(
             f"{name}/{name}_{split}.csv",
             repository,

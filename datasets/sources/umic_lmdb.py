@@ -275,10 +275,12 @@ def _flickr30k_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
         return references_of(read_token_file(names))
 
     image_ids = read_text(names).split()
-    references = [[collapse_blanks(line) for line in _read_packed_lines(p)] for p in captions]
-    for path, lines in zip(captions, references, strict=True):
+    references: list[list[str]] = []
+    for path in captions:
+        lines = [collapse_blanks(line) for line in _read_packed_lines(path)]
         if len(lines) != len(image_ids):
             raise InputError(f"{path}: {len(lines)} lines, where {names} has {len(image_ids)}")
+        references.append(lines)
 
     return dict(zip(image_ids, zip(*references, strict=True), strict=True))
 
@@ -381,12 +383,13 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
             ) from error
 
         ids = field(row, "input_ids", list, where)
-        if not all(isinstance(i, int) and 0 <= i < len(pieces) for i in ids):
-            raise InputError(
-                f"{where}: a word piece is not in {vocabulary}; is it bert-base-cased's?"
-            )
+        for word_id in ids:
+            if not isinstance(word_id, int) or not 0 <= word_id < len(pieces):
+                raise InputError(
+                    f"{where}: a word piece is not in {vocabulary}; is it bert-base-cased's?"
+                )
 
-        candidate = " ".join(pieces[i] for i in ids).replace(" ##", "")
+        candidate = " ".join([pieces[word_id] for word_id in ids]).replace(" ##", "")
         image = field(row, "img_fname", str, where).removesuffix(".npz")
         out.append((image, candidate, float(field(row, "target", float, where))))
 
@@ -443,24 +446,26 @@ def _caption_set(
     database = find(root, card, card.sources[0])
     rows = read_lmdb(database.parent, find(root, card, VOCABULARY))
 
-    image_ids = [image_id_of(image) for image, _, _ in rows]
-    for image_id in image_ids:
+    image_ids: list[str] = []
+    captions: list[str] = []
+    values: list[float] = []
+    for image, candidate, target in rows:
+        image_id = image_id_of(image)
         if image_id not in references:
             raise InputError(
                 f"dataset {card.name}: image '{image_id}' has no references in {card.sources[2].path}"
             )
-
-    captions: list[str] = []
-    for image_id, (_, candidate, _) in zip(image_ids, rows, strict=True):
         key = (image_id, comparison_form(candidate))
+        image_ids.append(image_id)
         captions.append((texts_by_form or {}).get(key, candidate))
+        values.append(target)
 
     return _rated(
         card,
         image_ids=image_ids,
         candidates=captions,
         references=[references[image_id] for image_id in image_ids],
-        values=[target for _, _, target in rows],
+        values=values,
     )
 
 
