@@ -206,19 +206,20 @@ def find_own_references(items: pd.DataFrame, *, of_image: bool = False) -> OwnRe
 
     other_references: list[tuple[str, ...]] = []
     for texts, text_forms, copied_forms in zip(references, reference_forms, copied, strict=True):
-        other_texts: list[str] = []
+        uncopied: list[str] = []
         for text, form in zip(texts, text_forms, strict=True):
             if form not in copied_forms:
-                other_texts.append(text)
-        other_references.append(tuple(other_texts))
+                uncopied.append(text)
+        other_references.append(tuple(uncopied))
 
     is_copy: list[bool] = []
     is_exact: list[bool] = []
     is_single: list[bool] = []
-    for index, texts in enumerate(references):
-        is_copy.append(forms[index] in reference_forms[index])
-        is_exact.append(captions[index] in texts)
-        is_single.append(bool(texts) and not other_references[index])
+    columns = (captions, forms, references, reference_forms, other_references)
+    for caption, form, texts, text_forms, other_texts in zip(*columns, strict=True):
+        is_copy.append(form in text_forms)
+        is_exact.append(caption in texts)
+        is_single.append(bool(texts) and not other_texts)
     return OwnReferences(
         is_copy=np.array(is_copy, dtype=bool),
         is_exact=np.array(is_exact, dtype=bool),

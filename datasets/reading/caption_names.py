@@ -293,7 +293,7 @@ def find_name(aliases: Collection[str], names: Collection[str]) -> str | None:
     for alias in aliases:
         if alias in names:
             return alias
-    # Nearly all names are in lower case, and then nothing but the signs could differ.
+    # Names in lower case are taken as they stand.
     if all(name.islower() for name in names):
         return None
 

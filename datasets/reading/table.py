@@ -337,7 +337,6 @@ def _parquet(path: Path) -> Table:
         # The shortest text of a 16-bit or 32-bit number, so that 0.1 is 0.1 here as it is in CSV.
         if pa.types.is_float32(values.type) or pa.types.is_float16(values.type):
             kind = values.type.to_pandas_dtype()
-            # A gap stays a gap.
             return [None if v is None else float(str(kind(v))) for v in values.to_pylist()]
 
         # Rows share their texts, which are made once each.
@@ -345,8 +344,7 @@ def _parquet(path: Path) -> Table:
             cells: list[Any] = []
             for chunk in values.chunks:
                 texts = guarded(chunk.dictionary.to_pylist)
-                for index in chunk.indices.to_pylist():
-                    cells.append(None if index is None else texts[index])
+                cells += [None if i is None else texts[i] for i in chunk.indices.to_pylist()]
             return cells
 
         return guarded(values.to_pylist)

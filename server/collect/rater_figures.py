@@ -32,9 +32,9 @@ def collect_answers(store: StudyStore, rows: TableRows) -> CountedAnswers:
         store: the study.
         rows: all rows of its database (`StudyStore.load_all_rows`).
     """
-    excluded = {r["id"] for r in rows["raters"] if r["excluded_at"] is not None}
+    excluded = _excluded_raters(rows)
     items_by_id = store.items_by_id()
-    codes = {r["id"]: store.rater_code(r["id"]) for r in rows["raters"]}
+    codes = {row["id"]: store.rater_code(row["id"]) for row in rows["raters"]}
 
     counted: list[tuple[StudyUnit, StudyItem, Mapping[str, Any]]] = []
     for row in rows["answers"]:
@@ -69,6 +69,15 @@ def collect_answers(store: StudyStore, rows: TableRows) -> CountedAnswers:
     return store.form.select_answers(answers, for_paper=False)
 
 
+def _excluded_raters(rows: TableRows) -> set[int]:
+    """Return the numbers of the raters who are excluded."""
+    excluded: set[int] = set()
+    for row in rows["raters"]:
+        if row["excluded_at"] is not None:
+            excluded.add(row["id"])
+    return excluded
+
+
 def _stage(unit: StudyUnit, phase: str) -> str:
     """Return the part of an answer where raters check each other's; the first one scores."""
     if not unit.stages:
@@ -90,15 +99,22 @@ def make_caption_set(store: StudyStore, answers: CountedAnswers) -> CaptionSet |
 
     items_by_id = store.items_by_id()
     item_numbers = list(dict.fromkeys(ratings["item"]))
-    rated = [items_by_id[number] for number in item_numbers]
+    image_ids: list[str] = []
+    images: list[str] = []
+    rated_items: list[StudyItem] = []
+    for number in item_numbers:
+        unit, item = items_by_id[number]
+        image_ids.append(unit.image_id)
+        images.append(unit.image)
+        rated_items.append(item)
 
     items = make_items(
-        [unit.image_id for unit, _ in rated],
-        [item.caption for _, item in rated],
-        [item.references for _, item in rated],
-        systems=[item.system for _, item in rated],
-        images=[unit.image for unit, _ in rated],
-        splits=[item.split for _, item in rated],
+        image_ids,
+        [item.caption for item in rated_items],
+        [item.references for item in rated_items],
+        systems=[item.system for item in rated_items],
+        images=images,
+        splits=[item.split for item in rated_items],
     )
     item_ids = dict(zip(item_numbers, items["item_id"], strict=True))
 
@@ -166,7 +182,7 @@ def compute_rater_figures(store: StudyStore, rows: TableRows) -> dict[int, Rater
     """Return the figures of every rater, excluded ones too, by number."""
     dimension = store.form.main_dimension or ""
     by_rater = {row["id"]: _RaterAnswers() for row in rows["raters"]}
-    excluded = {row["id"] for row in rows["raters"] if row["excluded_at"] is not None}
+    excluded = _excluded_raters(rows)
 
     ratings_by_item: dict[int, list[tuple[int, float]]] = {}
     items_by_id = store.items_by_id()
@@ -202,15 +218,24 @@ def _figures(
     own_ratings: list[float] = []
     means_of_others: list[float] = []
     for item_id, rating in answers.ratings:
-        other_ratings = [r for rater, r in ratings_by_item.get(item_id, ()) if rater != rater_id]
-        if rating is not None and other_ratings:
+        if rating is None:
+            continue
+
+        other_ratings: list[float] = []
+        for other_rater, other_rating in ratings_by_item.get(item_id, ()):
+            if other_rater != rater_id:
+                other_ratings.append(other_rating)
+        if other_ratings:
             # A rater is compared with the others alone: a mean of few holds much of their own rating.
             own_ratings.append(rating)
             means_of_others.append(fmean(other_ratings))
 
     ratings = [rating for _, rating in answers.ratings]
-    n_most_frequent = max((ratings.count(r) for r in set(ratings)), default=0)
-    uniform_share = n_most_frequent / len(ratings) if ratings else None
+    uniform_share = None
+    if ratings:
+        ((_, n_most_frequent),) = Counter(ratings).most_common(1)
+        uniform_share = n_most_frequent / len(ratings)
+    runs = [len(list(run)) for _, run in groupby(ratings)]
     correlation = _pearson(own_ratings, means_of_others)
 
     attention = answers.attention
@@ -236,7 +261,7 @@ def _figures(
         distance=fmean(distances) if distances else None,
         correlation=correlation,
         uniform_share=uniform_share,
-        longest_run=max((len(list(run)) for _, run in groupby(ratings)), default=0),
+        longest_run=max(runs, default=0),
         n_attention=len(attention),
         n_attention_right=sum(attention),
         notes=tuple(notes),

@@ -16,7 +16,7 @@ import pandas as pd
 from ...benchmarks.reporting.charts.rating_charts import difference_figure
 from ...benchmarks.reporting.run_results import Results
 from ...benchmarks.runs.results import RunClock, describe_environment
-from ...benchmarks.runs.tables import ResultTable, Row, count_cell, number_cell
+from ...benchmarks.runs.tables import AnyCell, ResultTable, Row, count_cell, number_cell
 from ...benchmarks.statistics.coefficients.coefficient import correlate
 from ...benchmarks.statistics.rater_agreement import difference_histogram, stability
 from ...benchmarks.statistics.rating_table import AgreementMeasure
@@ -90,15 +90,8 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Res
         InputError: if they are not two exports of one protocol, or have no item in common.
     """
     clock = RunClock()
-    if len(folders) != 2:
-        raise InputError(f"run has {len(folders)} folders; two are compared: run=FIRST,AGAIN")
-
-    records = [_load_record(folder) for folder in folders]
+    records = _load_records(folders)
     form_name = str(records[0]["protocol"])
-    second_name = str(records[1]["protocol"])
-    if form_name != second_name:
-        raise InputError(f"{folders[1]}: its protocol is {second_name}, not {form_name}")
-
     form = FORMS[form_name]
     min_ratings = min_ratings or form.stability.min_ratings
     runs = [_Judgements.load(folder, form_name) for folder in folders]
@@ -134,7 +127,6 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Res
         "measures": MEASURES,
     }
     tables = _tables(measures, histograms, form.stability.source)
-
     figures = difference_figure(histograms)
     return Results({"stability.csv": measures}, record, figures=figures, tables=tables)
 
@@ -169,10 +161,9 @@ def _tables(
 
     share_rows: list[Row] = []
     for step in sorted(steps):
-        cells = [
-            number_cell(shares[step], 100, 1) if step in shares else ""
-            for shares in histograms.values()
-        ]
+        cells: list[AnyCell] = []
+        for shares in histograms.values():
+            cells.append(number_cell(shares[step], 100, 1) if step in shares else "")
         share_rows.append(Row(f"{step:+.3g}" if step else "0", cells))
 
     return [
@@ -225,6 +216,23 @@ def _compare_means(
         rows.append(row)
 
     return rows, difference_histogram(pairs, scale)
+
+
+def _load_records(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return the `run.json` of two exports.
+
+    Raises:
+        InputError: if there are not two, or their protocols differ.
+    """
+    if len(folders) != 2:
+        raise InputError(f"run has {len(folders)} folders; two are compared: run=FIRST,AGAIN")
+
+    records = [_load_record(folder) for folder in folders]
+    form_name = records[0]["protocol"]
+    second_name = records[1]["protocol"]
+    if form_name != second_name:
+        raise InputError(f"{folders[1]}: its protocol is {second_name}, not {form_name}")
+    return records
 
 
 def _load_record(folder: Path) -> dict[str, Any]:

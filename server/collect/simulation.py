@@ -173,10 +173,9 @@ def play_all(
         )
         records[k] = player.play(url, n_answers, (seed, k))
 
-    threads = [
-        threading.Thread(target=run_player, args=(k, kind), daemon=True)
-        for k, kind in enumerate(kinds)
-    ]
+    threads: list[threading.Thread] = []
+    for k, kind in enumerate(kinds):
+        threads.append(threading.Thread(target=run_player, args=(k, kind), daemon=True))
 
     start = time.perf_counter()
     for thread in threads:
@@ -184,7 +183,8 @@ def play_all(
     for thread in threads:
         thread.join()
 
-    return [r for r in records if r is not None], time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    return [record for record in records if record is not None], seconds
 
 
 class StudyServer:
@@ -292,33 +292,12 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
             server.stop()
 
         tables = [_points_table(records), _speed_table(records, seconds)]
-
-        played: list[dict[str, Any]] = []
-        for record in records:
-            fields = asdict(record)
-            del fields["took"]
-            played.append(fields)
-
         run = {
-            "command": "collect simulate",
-            "config": {
-                "study": options.study,
-                "players": dict(Counter(kinds)),
-                "answers": options.answers,
-            },
-            "study": study.name,
-            "players": dict(Counter(kinds)),
-            "answers": options.answers,
-            "wait": options.wait,
-            "seed": options.seed,
-            "noise": NOISE,
-            "played": played,
-            "measures": MEASURES,
+            **_describe_run(options, study, kinds, records),
             **describe_environment(),
             **clock.record(),
             "seconds": round(seconds, 3),
         }
-
         results = Results({}, run, tables=tables)
         folder.write(results.files())
     lines = [f"\nwritten to {folder.path}"]
@@ -332,6 +311,39 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
         summary = f"{len(faults)} of {len(records)} players were stopped: {faults[0]}"
 
     return SimulationReport(tables, "\n".join(lines), summary)
+
+
+def _describe_run(
+    options: SimulateOptions,
+    study: Study,
+    kinds: Sequence[str],
+    records: Sequence[PlayRecord],
+) -> dict[str, Any]:
+    """Return what was asked for and what players did, for run.json."""
+    played: list[dict[str, Any]] = []
+    for record in records:
+        fields = asdict(record)
+        # The table has the quantiles of these times.
+        del fields["took"]
+        played.append(fields)
+
+    players = dict(Counter(kinds))
+    return {
+        "command": "collect simulate",
+        "config": {
+            "study": options.study,
+            "players": players,
+            "answers": options.answers,
+        },
+        "study": study.name,
+        "players": players,
+        "answers": options.answers,
+        "wait": options.wait,
+        "seed": options.seed,
+        "noise": NOISE,
+        "played": played,
+        "measures": MEASURES,
+    }
 
 
 def list_players(counts: Any) -> list[str]:

@@ -54,10 +54,11 @@ class CaptionEvaluator(Evaluator):
     @cached_property
     def references(self) -> dict[str, ReferenceFile]:
         """Return the references by set."""
-        return {
-            reference_set.name: _load_references(reference_set, self.challenge.data_root)
-            for reference_set in self.challenge.reference_sets
-        }
+        references: dict[str, ReferenceFile] = {}
+        for reference_set in self.challenge.reference_sets:
+            file = _load_references(reference_set, self.challenge.data_root)
+            references[reference_set.name] = file
+        return references
 
     @cached_property
     def image_ids(self) -> dict[str, None]:
@@ -112,7 +113,8 @@ class CaptionEvaluator(Evaluator):
     def _sample_items(self) -> pd.DataFrame:
         """Return two rows with which to try metrics."""
         references = next(iter(self.references.values()))
-        image_ids = [image for image, texts in references.texts.items() if texts][:2]
+        # A submission need have no caption of an image without references.
+        image_ids = [image_id for image_id, texts in references.texts.items() if texts][:2]
         captions = dict.fromkeys(image_ids, "a man")
 
         candidates = CandidateFile(references.source, captions, {})
@@ -145,7 +147,7 @@ class CaptionEvaluator(Evaluator):
         if len(self.challenge.splits) < 2:
             return
 
-        first, second = (self._images_of(split) for split in self.challenge.splits)
+        first, second = map(self._images_of, self.challenge.splits)
         for image in second:
             if image in first:
                 splits = " and ".join(self.challenge.splits)
@@ -186,7 +188,10 @@ class CaptionEvaluator(Evaluator):
             contents: the results by their names in the archive.
         """
         splits = self.challenge.splits
-        members = {split: names[-1] for split, names in _members_by_split(contents).items()}
+        members: dict[str, str] = {}
+        for split, names in _members_by_split(contents).items():
+            # Of two files of one split, the last one counts.
+            members[split] = names[-1]
 
         if not faults.count and set(members) != set(splits):
             files = " and ".join(f"captions_{split}_ALG_results.json" for split in splits)
@@ -224,12 +229,15 @@ class CaptionEvaluator(Evaluator):
             if not candidates.captions.keys().isdisjoint(file.texts):
                 references[name] = file
         images = select_images({"": candidates}, references, partial=True)
-        orders = {name: self._reference_order(ids) for name, ids in images.items()}
+        orders: dict[str, NDArray[np.int64]] = {}
+        for name, ids in images.items():
+            orders[name] = self._reference_order(ids)
 
         # Resampled once in the file's order and, if that differs, once in the references'.
         n_resamplings = 0
         if options.uses_resampling:
-            n_resamplings = len(orders) + sum(_is_mixed(order) for order in orders.values())
+            for order in orders.values():
+                n_resamplings += 2 if _is_mixed(order) else 1
         n_blocks = count_blocks(options.replicates)
         n_steps = len(images) * len(metrics) + n_resamplings * n_blocks
         progress = ReportedProgress(n_steps, report)
@@ -269,8 +277,10 @@ class CaptionEvaluator(Evaluator):
     def _reference_order(self, image_ids: Sequence[str]) -> NDArray[np.int64]:
         """Return the position of each image among these in the order of the references."""
         present = set(image_ids)
-        in_order = (image for image in self.image_ids if image in present)
-        positions = {image: position for position, image in enumerate(in_order)}
+        positions: dict[str, int] = {}
+        for image_id in self.image_ids:
+            if image_id in present:
+                positions[image_id] = len(positions)
 
         return np.array([positions[image] for image in image_ids])
 
@@ -295,7 +305,10 @@ class CaptionEvaluator(Evaluator):
             )
             by_metric = dict(zip(by_metric, values, strict=True))
 
-        return {(result.references, spec): values for spec, values in by_metric.items()}
+        ordered: dict[tuple[str, str], Floats] = {}
+        for spec, values in by_metric.items():
+            ordered[result.references, spec] = values
+        return ordered
 
     def score_human_captions(self) -> list[dict[str, Any]]:
         """Score held-out captions as `captau agree kind=captions` does, and additional ones as a submission."""
@@ -315,14 +328,16 @@ class CaptionEvaluator(Evaluator):
             InputError: if it cannot be read, or an image has none.
         """
         candidates = read_candidates(file)
-        by_split = [self._images_of(split) for split in self.challenge.splits or (None,)]
-        is_covered = [not candidates.captions.keys().isdisjoint(images) for images in by_split]
+        needed_images: list[str] = []
+        all_images: list[str] = []
+        for split in self.challenge.splits or (None,):
+            split_images = self._images_of(split)
+            all_images += split_images
+            if not candidates.captions.keys().isdisjoint(split_images):
+                needed_images += split_images
 
         # Where no split has a caption, all of their images are missing.
-        images: list[str] = []
-        for split_images, has_caption in zip(by_split, is_covered, strict=True):
-            if has_caption or not any(is_covered):
-                images += split_images
+        images = needed_images or all_images
         missing = [image for image in images if image not in candidates.captions]
         if missing:
             raise InputError(

@@ -70,8 +70,11 @@ def rank_keys(challenge: Challenge) -> list[str]:
         return [metric.spec for metric in challenge.metrics]
 
     protocol = challenge.bound_protocol(challenge.load_items())
-    of_preferences = [c for c in protocol.coefficients if find_coefficient(c).is_of_preferences]
-    of_ratings = [c for c in protocol.coefficients if not find_coefficient(c).is_of_preferences]
+    of_preferences: list[str] = []
+    of_ratings: list[str] = []
+    for coefficient in protocol.coefficients:
+        is_of_preferences = find_coefficient(coefficient).is_of_preferences
+        (of_preferences if is_of_preferences else of_ratings).append(coefficient)
 
     keys = [f"{name} {MEAN_DIMENSION}" for name in of_preferences]
     for dimension in protocol.dimension:
@@ -231,10 +234,14 @@ class Board:
         for row in self.rows:
             entry = row.entry
             cells: list[Any] = [
-                "" if number is None else number for number in (row.place, row.rank)
+                "" if row.place is None else row.place,
+                "" if row.rank is None else row.rank,
+                _escape_formula(entry.name),
+                _escape_formula(entry.system),
+                entry.key,
+                entry.phase,
+                format_iso(entry.at),
             ]
-            cells += [_escape_formula(entry.name), _escape_formula(entry.system)]
-            cells += [entry.key, entry.phase, format_iso(entry.at)]
             for column in self.columns:
                 score = entry.scores.get(column.key)
                 cells += [_format_csv_number(score, part) for part in _SCORE_PARTS]
@@ -248,7 +255,11 @@ class Board:
         for row in self.rows:
             scores: dict[str, dict[str, float | None]] = {}
             for key, score in row.entry.scores.items():
-                scores[key] = {part: finite_or_none(getattr(score, part)) for part in _SCORE_PARTS}
+                scores[key] = {
+                    "value": finite_or_none(score.value),
+                    "low": finite_or_none(score.low),
+                    "high": finite_or_none(score.high),
+                }
             cells = {
                 "place": row.place,
                 "rank": row.rank,
@@ -294,7 +305,12 @@ def _number_or_nan(value: Any) -> float:
 
 def round_scores(scores: Mapping[str, Score], columns: Sequence[ScoreColumn]) -> dict[str, Score]:
     """Return the scores with the decimals that tables print."""
-    return {c.key: scores[c.key].round(c.shown_decimals) for c in columns if c.key in scores}
+    rounded: dict[str, Score] = {}
+    for column in columns:
+        # Submissions of an older version may lack a metric.
+        if column.key in scores:
+            rounded[column.key] = scores[column.key].round(column.shown_decimals)
+    return rounded
 
 
 def format_iso(time: float) -> str:

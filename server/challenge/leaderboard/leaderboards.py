@@ -144,7 +144,10 @@ def _current_phase(challenge: Challenge, now: float) -> Phase:
     if open_phase is not None:
         return open_phase
 
-    begun = [phase for phase in challenge.phases if phase.begins is None or phase.begins <= now]
+    begun: list[Phase] = []
+    for phase in challenge.phases:
+        if phase.begins is None or phase.begins <= now:
+            begun.append(phase)
     return (begun or challenge.phases)[-1]
 
 
@@ -177,7 +180,9 @@ class Leaderboards:
         self._store = store
         self._queries = queries
         self._ranks = RankCache(store)
-        self.columns = {c.name: make_columns(c) for c in store.challenges.values()}
+        self.columns: dict[str, list[ScoreColumn]] = {}
+        for challenge in store.challenges.values():
+            self.columns[challenge.name] = make_columns(challenge)
         self.pages = BoardPages()
         #: By submission; a result stays as it is.
         self._results: dict[int, _ShownResult] = {}
@@ -222,27 +227,20 @@ class Leaderboards:
         # Places and ranks by hidden digits would reveal them: which of two is ahead.
         is_exact = is_admin or challenge.exact
         decimals = None if is_exact else request.column.shown_decimals
-        results = {s.id: self._results[s.id] for s in submissions}
-        scores = {
-            number: result.shown_scores(is_exact=is_exact) for number, result in results.items()
-        }
-        human_scores = _read_human_scores(status)
-        if not is_exact:
-            human_scores = {n: round_scores(shown, columns) for n, shown in human_scores.items()}
-
-        entries = _make_entries(submissions, scores, human_scores, team)
+        entries = self._list_entries(submissions, status, columns, team, is_exact=is_exact)
         standing = select_entries(entries, request.column, request.selection)
         ranks = await asyncio.to_thread(self._ranks.rank, request.column, standing, decimals)
         rows = rank_entries(standing, request.column, ranks, is_reversed=request.is_reversed)
 
-        signatures = [result.signatures for result in results.values()]
+        signatures = [self._results[submission.id].signatures for submission in submissions]
+        last_signatures = signatures[-1] if signatures else {}
         board = Board(
             challenge=challenge.name,
             columns=columns,
             ranked_by=request.column,
             rows=[row for row in rows if filters.accepts(row.entry)],
-            signatures=signatures[-1] if signatures else {},
-            signatures_differ=any(earlier != signatures[-1] for earlier in signatures),
+            signatures=last_signatures,
+            signatures_differ=any(earlier != last_signatures for earlier in signatures),
         )
         # Filters hide teams, and the list to choose from names all of them.
         teams = {(entry.name, entry.team) for entry in entries if entry.team is not None}
@@ -253,6 +251,27 @@ class Leaderboards:
             disqualified=[s for s in submissions if s.standing == "disqualified"],
             is_published=status.is_published,
         )
+
+    def _list_entries(
+        self,
+        submissions: list[Submission],
+        status: ChallengeStatus,
+        columns: Sequence[ScoreColumn],
+        team: int | None,
+        *,
+        is_exact: bool,
+    ) -> list[BoardEntry]:
+        """Return the entries of submissions and of human captions, with the digits that the visitor may see."""
+        scores: dict[int, Mapping[str, Score]] = {}
+        for submission in submissions:
+            result = self._results[submission.id]
+            scores[submission.id] = result.shown_scores(is_exact=is_exact)
+
+        human_scores = _read_human_scores(status)
+        if not is_exact:
+            for system, exact_scores in human_scores.items():
+                human_scores[system] = round_scores(exact_scores, columns)
+        return _make_entries(submissions, scores, human_scores, team)
 
 
 @dataclass(frozen=True)
@@ -349,7 +368,7 @@ def _make_entries(
         )
         entries.append(entry)
 
-    for system, shown in human_scores.items():
+    for system, scores_of_people in human_scores.items():
         entry = BoardEntry(
             number=None,
             team=None,
@@ -357,7 +376,7 @@ def _make_entries(
             system=system,
             phase="",
             at=0.0,
-            scores=shown,
+            scores=scores_of_people,
         )
         entries.append(entry)
 

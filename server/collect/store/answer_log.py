@@ -84,8 +84,7 @@ class AnswerLog:
             return self._load_recorded(c, serve, values)
 
         unit = self._data.units[serve.unit]
-        # Where raters check each other, this one saw a state of the unit that is no longer the
-        # last.
+        # Where raters check each other, this one saw a state of the unit that is no longer the last.
         if load_unit_state(c, unit).answered_at > serve.served_at:
             raise OutOfTurnError("Another annotator was quicker. Check their answer.")
 
@@ -98,35 +97,15 @@ class AnswerLog:
             served_at=serve.served_at,
             submitted_at=now,
         )
-        others = self._load_ratings_of_others(c, unit)
-        feedback, progress = self._course.respond(answer, rater.progress, others)
+        ratings_of_others = self._load_ratings_of_others(c, unit)
+        feedback, progress = self._course.respond(answer, rater.progress, ratings_of_others)
         rater_after = replace(
             rater,
             state=progress.state,
             points=progress.points,
             n_answers=rater.n_answers + 1 if unit.is_rated else rater.n_answers,
         )
-
-        rows: list[dict[str, Any]] = []
-        # The captions stood in the order that was drawn when they were shown.
-        for k, value in zip(serve.order, values, strict=True):
-            row = {
-                "serve": serve.id,
-                "item": unit.items[k].id,
-                "rater": rater.id,
-                "phase": serve.phase,
-                "value": dict(value),
-                "told": feedback,
-                "seconds": now - serve.served_at,
-                "at": now,
-            }
-            rows.append(row)
-
-        c.execute(_INSERT_ANSWER, rows)
-        c.execute(_MARK_ANSWERED, {"serve_key": serve.key, "now": now})
-        # Answers of an excluded rater are kept, and leave the unit as open as it was.
-        if unit.is_rated and serve.excluded_at is None:
-            c.execute(_COUNT_ANSWER, {"unit_id": unit.id})
+        _write_answer(c, serve, answer, values, feedback)
 
         # Nothing changes after an answer that is not rated, in forms without points.
         if rater_after != rater:
@@ -189,6 +168,36 @@ class AnswerLog:
             is_repeat=True,
             differs=differs,
         )
+
+
+def _write_answer(
+    c: Connection,
+    serve: Row[Any],
+    answer: SubmittedAnswer,
+    values: Sequence[Mapping[str, Any]],
+    feedback: dict[str, Any] | None,
+) -> None:
+    """Write a row for each caption of an answer, and that its unit was answered."""
+    rows: list[dict[str, Any]] = []
+    # The captions stood in the order that was drawn when they were shown.
+    for k, value in zip(serve.order, values, strict=True):
+        row = {
+            "serve": serve.id,
+            "item": answer.unit.items[k].id,
+            "rater": serve.rater,
+            "phase": serve.phase,
+            "value": dict(value),
+            "told": feedback,
+            "seconds": answer.submitted_at - answer.served_at,
+            "at": answer.submitted_at,
+        }
+        rows.append(row)
+
+    c.execute(_INSERT_ANSWER, rows)
+    c.execute(_MARK_ANSWERED, {"serve_key": serve.key, "now": answer.submitted_at})
+    # Answers of an excluded rater are kept, and leave the unit as open as it was.
+    if answer.unit.is_rated and serve.excluded_at is None:
+        c.execute(_COUNT_ANSWER, {"unit_id": answer.unit.id})
 
 
 def _rater_of(serve: Row[Any]) -> Rater:
