@@ -145,13 +145,19 @@ def _type_of(option: Option) -> Any:
     return value | None if may_be_none else value
 
 
-def _make_model(name: str, types: Mapping[str, Any], base: type[YamlModel] = YamlModel) -> Any:
+class _ComposedModel(YamlModel):
+    """A mapping of a file that Hydra composes from its text, where a field without a value is null."""
+
+    empty_is_missing: ClassVar[bool] = False
+
+
+def _make_model(name: str, types: Mapping[str, Any], base: type[YamlModel] = _ComposedModel) -> Any:
     """Return a model with a field for each key, none of which has to be there."""
     fields: dict[str, Any] = {key: (kind, None) for key, kind in types.items()}
     return create_model(name, __base__=base, **fields)
 
 
-class _ProtocolBase(YamlModel):
+class _ProtocolBase(_ComposedModel):
     """Choices of a protocol, which go together.
 
     Attributes:
@@ -192,7 +198,7 @@ class OwnProtocol(_make_model("ProtocolChoices", _PROTOCOL_TYPES, _ProtocolBase)
 # The files.
 
 
-class _FileBase(YamlModel):
+class _FileBase(_ComposedModel):
     path: Text
 
 
@@ -208,14 +214,14 @@ class OwnTable(_make_model("FileOptions", _FILE_TYPES, _FileBase)):
     """The options of `dataset=file` in a file in `dataset/`."""
 
 
-class OwnDataset(YamlModel):
+class OwnDataset(_ComposedModel):
     """A file in `dataset/`."""
 
     file: OwnTable
     protocol: OwnProtocol = Field(default_factory=OwnProtocol)
 
 
-class OwnSuite(YamlModel):
+class OwnSuite(_ComposedModel):
     """A file in `suite/`."""
 
     metrics: Annotated[list[Text], AfterValidator(_check_metrics)]
@@ -228,7 +234,7 @@ def _check_row(spec: Any) -> Any:
     return _check_metrics(spec)
 
 
-class PaperColumn(YamlModel):
+class PaperColumn(_ComposedModel):
     """A column of a paper's table."""
 
     coefficient: Annotated[Text, one_of("coefficient", coefficient_names)] | None = None
@@ -246,7 +252,7 @@ class PaperColumn(YamlModel):
         return self
 
 
-class PaperTableModel(YamlModel):
+class PaperTableModel(_ComposedModel):
     """A table of metrics' correlations in a file in `paper/`; captau's own papers have other kinds besides."""
 
     table: Text
@@ -267,7 +273,7 @@ class PaperTableModel(YamlModel):
     note: Text = ""
 
 
-class OwnPaper(YamlModel):
+class OwnPaper(_ComposedModel):
     """A file in `paper/`."""
 
     title: Text
@@ -413,7 +419,7 @@ def _nest(name: str, types: Mapping[str, Any]) -> Any:
             inner.setdefault(first, {})[rest] = kind
 
     for first, types_below in inner.items():
-        base = _TypedProtocolBase if first == "protocol" else YamlModel
+        base = _TypedProtocolBase if first == "protocol" else _ComposedModel
         fields = _make_model(first, types_below, base)
         own[first] = _names_or_fields(own[first], fields) if first in own else fields
     return _make_model(name, own)

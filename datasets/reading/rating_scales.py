@@ -21,16 +21,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
 from ..errors import InputError
-from ..schema import Scale, on_scale
-from .yaml_fields import YamlFields, read_yaml_fields
+from ..schema import Scale
+from .yaml_document import YamlDocument
 
-#: How far the ends of a scale may lie from 0.
-_FARTHEST = 1e9
+if TYPE_CHECKING:
+    from .scales_model import ScalesFile
+
 #: How YAML is written: as people write it, without lines being broken.
 _STYLE: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": float("inf")}
 
@@ -56,47 +57,22 @@ def read_scales(table: Path) -> dict[str, Scale]:
     Raises:
         InputError: where the file is malformed, with file and line.
     """
-    path = scales_path(table)
-    if not path.is_file():
+    file = _read(table)
+    if file is None:
         return {}
 
-    fields = read_yaml_fields(path)
-    scales = _read_all(fields.section("scales"))
+    scales = file.scales.scales
     if not scales:
-        raise fields.error(
+        raise file.error(
             "scales", "it is empty; write for each dimension NAME: {low: 1, high: 5, step: 1}"
         )
 
-    for key in ("totals", "faults"):
-        for dimension in fields.texts(key):
+    for key, dimensions in (("totals", file.totals), ("faults", file.faults)):
+        for dimension in dimensions:
             if dimension not in scales:
-                raise fields.error(key, f"'{dimension}' has no scale above; add it there")
-
-    _ = read_conditions(fields)  # reading checks them
-    fields.reject_unknown()
+                raise file.error(key, f"'{dimension}' has no scale above; add it there")
 
     return scales
-
-
-#: The conditions of collecting judgements that the papers report.
-CONDITIONS = ("countries", "approval_rate", "tasks", "pay", "qualification", "training", "raters")
-
-
-def read_conditions(fields: YamlFields) -> dict[str, str]:
-    """Return the texts of a section `conditions`, by name.
-
-    Raises:
-        InputError: on a name that is not one of `CONDITIONS`, or a value that is no text.
-    """
-    section = fields.section("conditions")
-    conditions: dict[str, str] = {}
-    for name in CONDITIONS:
-        text = section.text(name, "", 500)
-        if text:
-            conditions[name] = text
-    section.reject_unknown()
-
-    return conditions
 
 
 def format_conditions(conditions: Mapping[str, str]) -> str:
@@ -109,20 +85,17 @@ def format_conditions(conditions: Mapping[str, str]) -> str:
 
 def read_table_conditions(table: Path) -> dict[str, str]:
     """Return how the ratings of a table were collected, as the file of its scales says; empty without such a file."""
-    path = scales_path(table)
-    if not path.is_file():
-        return {}
-
-    return read_conditions(read_yaml_fields(path))
+    file = _read(table)
+    return {} if file is None else file.conditions.texts
 
 
 def read_dimensions(table: Path, key: Literal["totals", "faults"]) -> tuple[str, ...]:
     """Return the dimensions that the file of a table's scales names under a key; none without such a file."""
-    path = scales_path(table)
-    if not path.is_file():
+    file = _read(table)
+    if file is None:
         return ()
 
-    return read_yaml_fields(path).texts(key)
+    return tuple(file.totals if key == "totals" else file.faults)
 
 
 def scales_of_option(value: Any, key: str) -> dict[str, Scale]:
@@ -131,35 +104,29 @@ def scales_of_option(value: Any, key: str) -> dict[str, Scale]:
     Raises:
         InputError: where it is anything else.
     """
+    # Pydantic takes a while to import, and most tables have no scales beside them.
+    from pydantic import ValidationError
+
+    from .scales_model import ScalesByDimension
+
     try:
-        text = yaml.safe_dump(value)  # the options of the command line are plain data
-        return _read_all(YamlFields.parse(text, key))
-    except (InputError, yaml.YAMLError) as error:
+        return ScalesByDimension.model_validate(value).scales
+    except ValidationError as error:
         raise InputError(
             f"{key} is {value!r}; {{DIMENSION: {{low: 1, high: 5, step: 1}}}} is expected"
         ) from error
 
 
-def _read_all(fields: YamlFields) -> dict[str, Scale]:
-    scales = {name: _read_scale(fields.section(name)) for name in fields.names}
-    fields.reject_unknown()
+def _read(table: Path) -> ScalesFile | None:
+    """Return the content of the file of a table's scales; None where there is none."""
+    path = scales_path(table)
+    if not path.is_file():
+        return None
 
-    return scales
+    from .scales_model import ScalesFile
+    from .yaml_model import validate
 
-
-def _read_scale(fields: YamlFields) -> Scale:
-    low = fields.number("low", None, -_FARTHEST, _FARTHEST)
-    high = fields.number("high", None, -_FARTHEST, _FARTHEST)
-    step = None
-    if fields.plain_data("step") is not None:
-        step = fields.number("step", None, 0, _FARTHEST)
-
-    if low >= high:
-        raise fields.error("high", f"{high:g} is not above low, {low:g}")
-    if step is not None and not (step and on_scale(Scale(low, high, step), high)):
-        raise fields.error("step", f"steps of {step:g} do not lead from {low:g} to {high:g}")
-
-    return Scale(low, high, step)
+    return validate(YamlDocument.read(path), ScalesFile)
 
 
 def _fields_of(scale: Scale) -> dict[str, float]:

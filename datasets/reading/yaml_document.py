@@ -92,13 +92,17 @@ class YamlDocument:
         """File and line of the first value."""
         return f"{self.file}:{self.lines[()]}"
 
-    def location_of(self, *keys: str | int) -> str:
-        """File and line of a value, and its name; of a value that is missing, the line of what should hold it."""
+    def line_of(self, *keys: str | int) -> str:
+        """File and line of a value; of a value that is missing, the line of what should hold it."""
         present = keys
         while present not in self.lines:
             present = present[:-1]
 
-        return f"{self.file}:{self.lines[present]}: {self.name_of(keys)}"
+        return f"{self.file}:{self.lines[present]}"
+
+    def location_of(self, *keys: str | int) -> str:
+        """File and line of a value, and its name."""
+        return f"{self.line_of(*keys)}: {self.name_of(keys)}"
 
     def error(self, keys: KeyPath, message: str) -> InputError:
         """Return an error that names file, line and value."""

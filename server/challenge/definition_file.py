@@ -25,6 +25,7 @@ from ...datasets.reading.yaml_document import YamlDocument
 from ...datasets.reading.yaml_model import (
     VISIBLE,
     Count,
+    LongText,
     PositiveCount,
     Text,
     YamlModel,
@@ -135,11 +136,11 @@ class _ChallengeFields(YamlModel):
     ]
     kind: str
     title: Annotated[str, Field(max_length=200), VISIBLE] | None = None
-    intro: Annotated[str, Field(max_length=20_000), VISIBLE] = ""
+    intro: LongText = ""
     phases: list[_PhaseFields] = Field(default_factory=list)
     rank_by: str = Field("", max_length=64)
-    statistics: _StatisticsFields = _StatisticsFields()
-    limits: _LimitsFields = _LimitsFields()  # pyright: ignore[reportInvalidTypeForm]
+    statistics: _StatisticsFields = Field(default_factory=_StatisticsFields)
+    limits: _LimitsFields = Field(default_factory=_LimitsFields)  # pyright: ignore[reportInvalidTypeForm]
 
 
 class _CaptionsFields(_ChallengeFields):
@@ -149,7 +150,7 @@ class _CaptionsFields(_ChallengeFields):
     metrics: Any = None
     split: str | None = None
     human: Any = None
-    visibility: _VisibilityFields = _VisibilityFields()
+    visibility: _VisibilityFields = Field(default_factory=_VisibilityFields)
 
 
 class _MetricsFields(_ChallengeFields):
@@ -157,8 +158,8 @@ class _MetricsFields(_ChallengeFields):
 
     dataset: Annotated[str, one_of("dataset", names)]
     ratings: dict[str, Any] | None = None
-    protocol: _ProtocolFields = _ProtocolFields()  # pyright: ignore[reportInvalidTypeForm]
-    visibility: _MetricsVisibilityFields = _MetricsVisibilityFields()
+    protocol: _ProtocolFields = Field(default_factory=_ProtocolFields)  # pyright: ignore[reportInvalidTypeForm]
+    visibility: _MetricsVisibilityFields = Field(default_factory=_MetricsVisibilityFields)
 
 
 def read_challenges(

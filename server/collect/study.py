@@ -6,21 +6,23 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ConfigDict, RootModel
 
 from ...conf import group
-from ...datasets.errors import InputError, unknown
+from ...datasets.errors import unknown
 from ...datasets.paths import expand_home
-from ...datasets.reading.rating_scales import read_conditions
-from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
+from ...datasets.reading.yaml_document import YamlDocument
+from ...datasets.reading.yaml_model import LongText, validate
 from ..texts import ENGLISH, Language
 from .forms import FORMS
 from .forms.form import Form
+from .forms.study_fields import StudyFields
 from .items.item_pool import ItemPool, check_images
 from .items.item_source import SourceShares, read_items
 from .items.units import StudyUnit, number_units
@@ -30,9 +32,9 @@ from .items.units import StudyUnit, number_units
 class StudyLimits:
     """Limits on what an address or a rater may ask for: joins a minute, attempts to sign in, requests a second."""
 
-    joins: int = 60
-    logins: int = 10
-    requests: int = 20
+    joins: int
+    logins: int
+    requests: int
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,13 @@ _CATALOGUES = resources.files("captau.server.collect") / "languages"
 _PLACEHOLDER = re.compile(r"%\(\w+\)s|%")
 
 
-def read_language(study: YamlFields, folder: Path) -> Language:
+class _Translations(RootModel[dict[str, LongText]]):
+    """Translations by English text."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+
+def read_language(study: StudyFields, folder: Path) -> Language:
     """Return the language of a study's file, from its fields `lang` and `translations`.
 
     Args:
@@ -120,26 +128,29 @@ def read_language(study: YamlFields, folder: Path) -> Language:
         InputError: if captau has no catalogue of the language and the study names no file either, or a
             translation has other placeholders than its text.
     """
-    code = study.text("lang", ENGLISH.code, 35)
-    own_file = study.optional("translations")
+    code = study.lang
     catalogue_codes = sorted(entry.name.removesuffix(".yaml") for entry in _CATALOGUES.iterdir())
 
     translations: dict[str, str] = {}
     if code in catalogue_codes:
         translations = load_catalogue(code)
-    elif code != ENGLISH.code and own_file is None:
+    elif code != ENGLISH.code and study.translations is None:
         known_codes = ", ".join([ENGLISH.code, *catalogue_codes])
         raise study.error(
             "lang", f"'{code}': captau has {known_codes}; name your own texts with translations="
         )
 
-    if own_file is not None:
-        texts = read_yaml_fields(folder / expand_home(own_file))
-        for english_text in texts:
-            translation = texts.text(english_text)
+    if study.translations is not None:
+        path = folder / expand_home(study.translations)
+        if not path.is_file():
+            raise study.error("translations", f"there is no file {path}")
+        document = YamlDocument.read(path)
+        own_translations = validate(document, _Translations).root
+        for english_text, translation in own_translations.items():
             if _placeholders(translation) != _placeholders(english_text):
-                raise texts.error(english_text, "its %-placeholders differ from the text's")
-            translations[english_text] = translation
+                message = "its %-placeholders differ from the text's"
+                raise document.error((english_text,), message)
+        translations.update(own_translations)
 
     return Language(code, translations)
 
@@ -147,17 +158,13 @@ def read_language(study: YamlFields, folder: Path) -> Language:
 def load_catalogue(code: str) -> dict[str, str]:
     """Return captau's own translations into a language, by English text."""
     path = _CATALOGUES / f"{code}.yaml"
-    texts = YamlFields.parse(path.read_text(encoding="utf-8"), path.name)
+    document = YamlDocument(path.read_text(encoding="utf-8"), path.name)
 
-    return {english_text: texts.text(english_text) for english_text in texts}
+    return validate(document, _Translations).root
 
 
 def _placeholders(text: str) -> list[str]:
     return sorted(_PLACEHOLDER.findall(text))
-
-
-#: The ways to take part.
-PARTICIPANTS = ("open", "invitation", "crowd")
 
 
 def read_study(study: str, data_root: Path | None = None, *, prepares_units: bool = True) -> Study:
@@ -181,73 +188,74 @@ def read_study(study: str, data_root: Path | None = None, *, prepares_units: boo
         if path.suffix not in (".yaml", ".yml"):
             raise unknown("study", study, [*own_studies, "FILE.yaml"])
 
-    return _read_study(read_yaml_fields(path), path.parent, data_root, prepares_units)
+    return _read_study(YamlDocument.read(path), path.parent, data_root, prepares_units)
 
 
 def _read_study(
-    top: YamlFields, folder: Path, data_root: Path | None, prepares_units: bool
+    document: YamlDocument, folder: Path, data_root: Path | None, prepares_units: bool
 ) -> Study:
-    name = top.text("name")
-    if not re.fullmatch(r"\w[\w.-]*", name):
-        raise top.error("name", f"'{name}': letters, digits, '_', '-' and '.' are expected")
+    fields = _read_fields(document)
+    if fields.participants != "crowd" and "crowd" in fields.model_fields_set:
+        raise fields.error("crowd", f"participants is {fields.participants}; leave it out")
 
-    form_name = top.choice("protocol", FORMS)
-    participants = top.choice("participants", PARTICIPANTS, "open")
-
-    for other_form in FORMS.values():
-        for name_of_field in other_form.study_fields:
-            if name_of_field in top and name_of_field not in FORMS[form_name].study_fields:
-                raise top.error(name_of_field, f"the protocol is {form_name}; leave it out")
-
-    if participants != "crowd" and "crowd" in top:
-        raise top.error("crowd", f"participants is {participants}; leave it out")
-
-    form = FORMS[form_name].from_study(top, participants, read_language(top, folder))
-    units = _read_units(top, form, folder, data_root, prepares_units)
-    ratings = top.count("ratings", form.default_ratings, 1, 1000)
-
-    crowd = top.section("crowd")
-    limits = top.section("limits")
+    form = FORMS[fields.protocol].from_study(fields, read_language(fields, folder))
+    units = _read_units(fields, form, folder, data_root, prepares_units)
+    ratings = form.default_ratings if fields.ratings is None else fields.ratings
 
     # Where raters check each other's answers, the stages say how many there are.
     n_stages = [len(unit.stages) for unit in units if unit.stages]
+    limits = fields.limits
 
     study = Study(
-        name=name,
-        title=top.text("title", name, 200),
+        name=fields.name,
+        title=fields.name if fields.title is None else fields.title,
         form=form,
-        intro=top.text("intro", ""),
-        consent=top.text("consent"),
+        intro=fields.intro,
+        consent=fields.consent,
         ratings=max(n_stages, default=ratings),
-        per_rater=top.optional_count("per_rater"),
-        participants=participants,
-        worker_parameter=crowd.text("parameter", "worker", 64),
-        completion=crowd.text("completion", "", 64),
-        nicknames=top.flag("nicknames", form.course.has_points),
-        attention_every=top.count("attention_every", 10, 1),
-        limits=_read_limits(limits),
+        per_rater=fields.per_rater,
+        participants=fields.participants,
+        worker_parameter=fields.crowd.parameter,
+        completion=fields.crowd.completion,
+        nicknames=form.course.has_points if fields.nicknames is None else fields.nicknames,
+        attention_every=fields.attention_every,
+        limits=StudyLimits(limits.joins, limits.logins, limits.requests),
         units=units,
-        conditions=read_conditions(top),
+        conditions=fields.conditions.texts,
     )
 
-    _check_attention(study, top)
-    top.reject_unknown()
+    _check_attention(study, fields)
     return study
 
 
-def _read_limits(limits: YamlFields) -> StudyLimits:
-    counts = {name: limits.count(name, usual, 1) for name, usual in asdict(StudyLimits()).items()}
-    return StudyLimits(**counts)
+def _read_fields(document: YamlDocument) -> StudyFields:
+    """Return the fields of a study's file, as the model of its form has them."""
+    plain = document.plain
+    if not isinstance(plain, dict) or plain.get("protocol") is None:
+        # Its error names the protocol, or what stands before it.
+        return validate(document, StudyFields)
+
+    protocol = str(plain["protocol"])
+    if protocol not in FORMS:
+        raise document.error(("protocol",), str(unknown("protocol", protocol, FORMS)))
+
+    model = FORMS[protocol].study_model
+    for other_form in FORMS.values():
+        for name in other_form.study_model.model_fields:
+            if name in plain and name not in model.model_fields:
+                raise document.error((name,), f"the protocol is {protocol}; leave it out")
+
+    return validate(document, model)
 
 
 def _read_units(
-    top: YamlFields, form: Form, folder: Path, data_root: Path | None, prepares_units: bool
+    study: StudyFields, form: Form, folder: Path, data_root: Path | None, prepares_units: bool
 ) -> tuple[StudyUnit, ...]:
-    source = top.section("items")
+    source = study.items
     frame, images = read_items(source, folder, data_root, form.read_table)
     pool = ItemPool(frame, images)
-    special = form.special_units(top, pool)
-    rng = np.random.default_rng(source.count("seed", 0, 0))
+    special = form.special_units(study, pool)
+    rng = np.random.default_rng(source.seed)
 
     items = pool.remaining()
     shares = SourceShares.read(source)
@@ -259,14 +267,12 @@ def _read_units(
     special_captions = {_captions_of(unit) for unit in special}
     main = [unit for unit in main if _captions_of(unit) not in special_captions]
     if not main:
-        raise InputError(f"{source.location}: no items are left to rate")
+        raise source.error(None, "no items are left to rate")
 
-    limit = source.optional_count("limit")
     # A limit takes units from all of the source, not those at its beginning.
-    main = [main[k] for k in rng.permutation(len(main))[:limit].tolist()]
-    source.reject_unknown()
+    main = [main[k] for k in rng.permutation(len(main))[: source.limit].tolist()]
 
-    main = form.prepare_units(main, top, computes_ratings=prepares_units)
+    main = form.prepare_units(main, study, computes_ratings=prepares_units)
     units = number_units([*special, *main])
 
     check_images(units, source.location)
@@ -277,14 +283,16 @@ def _captions_of(unit: StudyUnit) -> tuple[str, frozenset[str]]:
     return unit.image_id, frozenset(item.caption for item in unit.items)
 
 
-def _check_attention(study: Study, top: YamlFields) -> None:
+def _check_attention(study: Study, fields: StudyFields) -> None:
     """Check that an interval between attention items has any, and that a rater gets that far."""
-    if "attention_every" not in top:
+    if "attention_every" not in fields.model_fields_set:
         return
     if not any(unit.pool == "attention" for unit in study.units):
-        raise top.error("attention_every", "there is no attention item; list some, or leave it out")
+        raise fields.error(
+            "attention_every", "there is no attention item; list some, or leave it out"
+        )
     if study.per_rater is not None and study.attention_every >= study.per_rater:
-        raise top.error(
+        raise fields.error(
             "attention_every",
             f"{study.attention_every}; per_rater={study.per_rater} answers end before the first comes",
         )

@@ -12,28 +12,51 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import pandas as pd
+from pydantic import BeforeValidator, Field
 
 from ....datasets.caption_texts import collapse_blanks
 from ....datasets.preferences import derive_winners
 from ....datasets.reading.rating_scales import format_scales
 from ....datasets.reading.table import Table
-from ....datasets.reading.yaml_fields import YamlFields
+from ....datasets.reading.yaml_model import fault
 from ....datasets.schema import Scale
 from ...web.visitors import field_value
-from ..items.item_pool import ItemPool
+from ..items.item_pool import CaptionPairFields, ItemPool
 from ..items.item_source import pair_items
 from ..items.units import StudyItem, StudyUnit
 from .counted_answers import CountedAnswer, CountedAnswers, csv_bytes
 from .form import Form, FormError, FormFields
-from .wording import Dimension, Level, Wording, load_wording
+from .study_fields import StudyFields
+from .wording import Dimension, DimensionFields, Level, Wording, load_wording
 
 _MAX_STRENGTH = 5
 #: The signs of known answers, by the winner that `attention` names.
 _SIGNS = {"a": 1, "b": -1, "tie": 0}
+
+
+def _read_signs(value: Any) -> list[int]:
+    """Return the signs of accepted answers: of `a`, `b` or `tie`, or of a list of them."""
+    winners = value if isinstance(value, list) else [value]
+    if not winners or not all(isinstance(winner, str) and winner in _SIGNS for winner in winners):
+        raise fault(f"{', '.join(map(str, winners))}; a, b or tie is expected")
+
+    return [_SIGNS[winner] for winner in winners]
+
+
+class KnownCaptionPair(CaptionPairFields):
+    """Two captions with the signs of the answers that are known to be right."""
+
+    accepted: Annotated[list[int], BeforeValidator(_read_signs)]
+
+
+class AbStudy(StudyFields):
+    """A study's file whose known answers are of two captions each."""
+
+    attention: list[KnownCaptionPair] = Field(default_factory=list)  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
 @dataclass(frozen=True)
@@ -45,13 +68,14 @@ class AbForm(Form):
 
     name = "ab"
     template = "forms/ab.html"
+    study_model = AbStudy
     unit_noun = "pairs"
 
     wording: Wording = field(default=load_wording("ab", has_free_dimensions=True), kw_only=True)
 
     @classmethod
     def check_levels(
-        cls, fields: YamlFields, levels: Sequence[Level], default: Dimension | None
+        cls, fields: DimensionFields, levels: Sequence[Level], default: Dimension | None
     ) -> None:
         """Check that strengths are a row of numbers from 0 or 1 on, and that texts name the caption."""
         strengths = sorted(level.value for level in levels)
@@ -91,12 +115,10 @@ class AbForm(Form):
 
         return super().read_table(table, images)
 
-    def special_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
+    def special_units(self, study: StudyFields, pool: ItemPool) -> list[StudyUnit]:
         """Return pairs with known winners on the first dimension, whatever the grade."""
-        return [
-            pool.listed_pair("attention", pair, _read_signs(pair))
-            for pair in study.sections("attention")
-        ]
+        pairs = cast(AbStudy, study).attention
+        return [pool.listed_pair("attention", pair, pair.accepted) for pair in pairs]
 
     def is_known_answer(self, unit: StudyUnit, value: Mapping[str, Any]) -> bool:
         """Tell whether the answer stored with the first caption prefers a known winner."""
@@ -226,12 +248,3 @@ class AbForm(Form):
             answer[f"preference_{number}"] = max(-highest, min(highest, difference))
 
         return answer
-
-
-def _read_signs(pair: YamlFields) -> list[int]:
-    """Return the signs of a pair's accepted answers: `a`, `b`, `tie`, or a list of them."""
-    winners = pair.texts("accepted") if pair.is_list("accepted") else (pair.text("accepted"),)
-    if not winners or not set(winners) <= set(_SIGNS):
-        raise pair.error("accepted", f"{', '.join(winners)}; a, b or tie is expected")
-
-    return [_SIGNS[winner] for winner in winners]

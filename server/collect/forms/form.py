@@ -14,7 +14,7 @@ What every form has:
 
 What a form may replace, where it differs; each method says what the usual one does:
 
-- of a study's file: `from_study` (fields of its own, named in `study_fields`), `check_levels`, `read_table`,
+- of a study's file: `study_model` with fields of its own, which `from_study` reads, `check_levels`, `read_table`,
   `group_items` (what stands on a page), `special_units`, `prepare_units`, and `digest_rules`, which a running study may
   not change;
 - of a rater's way: `course`, with practice, a wait or feedback (`forms/course.py`);
@@ -33,7 +33,6 @@ import numpy as np
 import pandas as pd
 
 from ....datasets.reading.table import Table
-from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
 from ...texts import Language
 from ...web.visitors import field_value
@@ -42,7 +41,8 @@ from ..items.item_source import caption_items
 from ..items.units import StudyItem, StudyUnit, unit_of_item
 from .counted_answers import CountedAnswers, rating_files
 from .course import Course
-from .wording import Dimension, Level, Wording, check_levels, read_wording
+from .study_fields import StudyFields
+from .wording import Dimension, DimensionFields, Level, Wording, check_levels, read_wording
 
 
 class FormError(Exception):
@@ -80,7 +80,7 @@ class Form(ABC):
         wording: the question, the instructions and the dimensions, none where captions are written; a subclass
             has its paper's, in English, as the default (`wordings.yaml`).
         totals: dimensions that are sums of others.
-        study_fields: the fields of a study's file that only this form has.
+        study_model: the fields of a study's file, those that only this form has among them.
         default_ratings: the answers that an item gets if the study does not say.
         unit_noun: the plural that the dashboard counts units by.
         stability: how a study is compared with its re-run.
@@ -90,7 +90,7 @@ class Form(ABC):
     name: ClassVar[str]
     template: ClassVar[str]
     totals: ClassVar[tuple[str, ...]] = ()
-    study_fields: ClassVar[tuple[str, ...]] = ()
+    study_model: ClassVar[type[StudyFields]] = StudyFields
     default_ratings: ClassVar[int] = 3
     unit_noun: ClassVar[str] = "captions"
     stability: ClassVar[StabilityRule] = StabilityRule()
@@ -101,12 +101,12 @@ class Form(ABC):
     # A study's file ---------------------------------------------------------------------------
 
     @classmethod
-    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
+    def from_study(cls, study: StudyFields, language: Language) -> Self:
         """Read the form's own fields of a study's file; here its wording alone."""
         return cls(wording=cls.read_wording(study, language))
 
     @classmethod
-    def read_wording(cls, study: YamlFields, language: Language) -> Wording:
+    def read_wording(cls, study: StudyFields, language: Language) -> Wording:
         """Read the wording of a study's file; what it leaves out is the form's own.
 
         Raises:
@@ -116,7 +116,7 @@ class Form(ABC):
 
     @classmethod
     def check_levels(
-        cls, fields: YamlFields, levels: Sequence[Level], default: Dimension | None
+        cls, fields: DimensionFields, levels: Sequence[Level], default: Dimension | None
     ) -> None:
         """Check the levels that a study's file lists: two or more whole numbers in a row, or the form's own.
 
@@ -138,22 +138,22 @@ class Form(ABC):
         """Return the items of a study's own table; here one caption a row."""
         return caption_items(table, images, table.filled("caption"))
 
-    def special_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
+    def special_units(self, study: StudyFields, pool: ItemPool) -> list[StudyUnit]:
         """Return the units that are not rated: here those with known answers, by levels of the first dimension.
 
         Raises:
             InputError: on a fault of the list `attention`, or if the form writes captions.
         """
         if not self.wording.dimensions:
-            if "attention" in study:
+            if "attention" in study.model_fields_set:
                 raise study.error("attention", f"{self.name} has no known answers; leave it out")
             return []
 
         scale = self.wording.dimensions[0].scale
         units: list[StudyUnit] = []
-        for pair in study.sections("attention"):
-            accepted = pair.levels("accepted", int(scale.low), int(scale.high))
-            units.append(pool.listed_unit("attention", pair, accepted))
+        for pair in study.attention:
+            pair.check_levels("accepted", pair.accepted, int(scale.low), int(scale.high))
+            units.append(pool.listed_unit("attention", pair, pair.accepted))
 
         return units
 
@@ -162,7 +162,7 @@ class Form(ABC):
         return [unit_of_item("main", item) for item in items]
 
     def prepare_units(
-        self, units: Sequence[StudyUnit], study: YamlFields, *, computes_ratings: bool
+        self, units: Sequence[StudyUnit], study: StudyFields, *, computes_ratings: bool
     ) -> list[StudyUnit]:
         """Return the units that are rated as they begin; here as they are.
 

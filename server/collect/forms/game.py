@@ -8,24 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self, cast
 
 import numpy as np
+from pydantic import Discriminator, Field, PlainValidator, Tag
 
 from ....benchmarks.scoring.catalog import resolve_metrics
 from ....datasets.errors import InputError
-from ....datasets.reading.yaml_fields import YamlFields
+from ....datasets.reading.yaml_model import LongText, YamlModel, fault, number, whole_number
 from ....datasets.schema import Scale
 from ....datasets.sources.coco_captions import coco_id
 from ....metrics.base import Floats, Metric
 from ...texts import Language
-from ..items.item_pool import ItemPool
+from ..items.item_pool import ItemPool, Levels, PairFields
+from ..items.item_source import ItemsFields
 from ..items.units import StudyItem, StudyUnit
 from . import game_rules
 from .counted_answers import CountedAnswers, csv_bytes
 from .course import Course, NextUnit, RaterProgress, SubmittedAnswer
 from .form import Form, FormFields
 from .game_rules import LEVELS, GameState, OpenPair, Rules
+from .study_fields import StudyFields
 from .wording import Wording, load_wording
 
 #: The computed ratings of a pair; people's ratings take their places.
@@ -44,29 +47,7 @@ class ColdStart:
 
     metrics: tuple[tuple[str, Scale | None], ...]
 
-    @classmethod
-    def read(cls, game: YamlFields) -> Self:
-        """Read `cold_start`: `ratings`, or one metric or two.
-
-        Raises:
-            InputError: if it is neither.
-        """
-        if "cold_start" not in game:
-            return cls(tuple((spec, None) for spec in _DEFAULT_METRICS))
-
-        value = game.plain_data("cold_start")
-        if value == _RATINGS:
-            return cls(())
-
-        entries: list[Any] = value if isinstance(value, list) else []
-        if not 1 <= len(entries) <= N_COMPUTED:
-            raise game.error(
-                "cold_start", "one or two metrics, in a list, or 'ratings' are expected"
-            )
-
-        return cls(tuple(_read_entry(entry, game) for entry in entries))
-
-    def compute_levels(self, items: Sequence[StudyItem], game: YamlFields) -> list[tuple[int, ...]]:
+    def compute_levels(self, items: Sequence[StudyItem], game: GameFields) -> list[tuple[int, ...]]:
         """Return the computed ratings of each item, `N_COMPUTED` of them.
 
         Raises:
@@ -84,7 +65,7 @@ class ColdStart:
         return list(zip(*by_rating, strict=True))
 
     def _metric_levels(
-        self, spec: str, scale: Scale | None, items: Sequence[StudyItem], game: YamlFields
+        self, spec: str, scale: Scale | None, items: Sequence[StudyItem], game: GameFields
     ) -> Floats:
         try:
             metric, *further_metrics = resolve_metrics([spec])
@@ -122,27 +103,6 @@ class ColdStart:
         return _fifths(scores if metric.higher_is_better else -scores)
 
 
-def _read_entry(entry: Any, game: YamlFields) -> tuple[str, Scale | None]:
-    """Return a metric's spec, and its scale where the entry has `low` and `high`."""
-    if isinstance(entry, str):
-        return entry, None
-    if isinstance(entry, dict) and set(entry) == {"metric", "low", "high"}:
-        spec = entry["metric"]
-        low = entry["low"]
-        high = entry["high"]
-        if isinstance(spec, str) and _is_number(low) and _is_number(high) and low < high:
-            return spec, Scale(low, high)
-
-    raise game.error(
-        "cold_start", f"{entry!r}: a metric, or {{metric: …, low: 0, high: 1}}, is expected"
-    )
-
-
-def _is_number(value: Any) -> bool:
-    # YAML's true and false are whole numbers of Python.
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _check_references(metric: Metric, items: Sequence[StudyItem]) -> None:
     """Check that the items have references if a metric needs them.
 
@@ -158,7 +118,7 @@ def _check_references(metric: Metric, items: Sequence[StudyItem]) -> None:
         )
 
 
-def _known_levels(items: Sequence[StudyItem], game: YamlFields) -> Floats:
+def _known_levels(items: Sequence[StudyItem], game: GameFields) -> Floats:
     """Return the items' own mean ratings, rounded; a half goes up."""
     means = [item.mean_rating for item in items if item.mean_rating is not None]
     if len(means) < len(items):
@@ -182,6 +142,81 @@ def _fifths(scores: Floats) -> Floats:
 
     share = (rankdata(scores) - 0.5) / len(scores)
     return np.clip(1 + np.floor(share * 5), 1, 5).astype(int)
+
+
+def _read_cold_start(value: Any) -> ColdStart:
+    """Return the sources that a study's file names: `ratings`, or one metric or two."""
+    if value == _RATINGS:
+        return ColdStart(())
+
+    entries: list[Any] = value if isinstance(value, list) else []
+    if not 1 <= len(entries) <= N_COMPUTED:
+        raise fault("one or two metrics, in a list, or 'ratings' are expected")
+
+    return ColdStart(tuple(_read_entry(entry) for entry in entries))
+
+
+def _read_entry(entry: Any) -> tuple[str, Scale | None]:
+    """Return a metric's spec, and its scale where the entry has `low` and `high`."""
+    if isinstance(entry, str):
+        return entry, None
+    if isinstance(entry, dict) and set(entry) == {"metric", "low", "high"}:
+        spec = entry["metric"]
+        low = entry["low"]
+        high = entry["high"]
+        if isinstance(spec, str) and _is_number(low) and _is_number(high) and low < high:
+            return spec, Scale(low, high)
+
+    raise fault(f"{entry!r}: a metric, or {{metric: …, low: 0, high: 1}}, is expected")
+
+
+def _is_number(value: Any) -> bool:
+    # YAML's true and false are whole numbers of Python.
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class RatedPair(PairFields):
+    """A pair with its ratings."""
+
+    ratings: Levels
+
+
+class TutorialPair(RatedPair):
+    """A pair whose ratings are explained."""
+
+    explanation: LongText  # pyright: ignore[reportGeneralTypeIssues]  # here it has no default
+
+
+_usual = Rules()
+
+
+class GameFields(YamlModel):
+    """The section `game` of a study's file: the rules, the cold start, and the pairs of tutorial and practice."""
+
+    wait: Annotated[float, number(0, 3600)] = _usual.wait
+    tutorial_pairs: Annotated[int, whole_number(0)] = _usual.tutorial
+    pairs: Annotated[int, whole_number(1)] = _usual.pairs
+    points: Annotated[int, whole_number(-2_000_000)] = _usual.points
+    attempts: Annotated[int, whole_number(1)] | None = None
+    cold_start: Annotated[ColdStart, PlainValidator(_read_cold_start)] = ColdStart(
+        tuple((spec, None) for spec in _DEFAULT_METRICS)
+    )
+    tutorial: list[TutorialPair] = Field(default_factory=list)
+    #: The pairs, or how many of the items are taken.
+    probation: (
+        Annotated[
+            Annotated[list[RatedPair], Tag("pairs")]
+            | Annotated[int, whole_number(0), Tag("number")],
+            Discriminator(lambda value: "pairs" if isinstance(value, list) else "number"),
+        ]
+        | None
+    ) = None
+
+
+class GameStudy(StudyFields):
+    """A study's file with the rules of its game."""
+
+    game: GameFields = Field(default_factory=GameFields)
 
 
 class GameCourse(Course):
@@ -268,7 +303,7 @@ class GameForm(Form):
 
     name = "game"
     template = "forms/game.html"
-    study_fields = ("game",)
+    study_model = GameStudy
     keeps_levels = True  # points are computed from them
 
     rules: Rules = field(default_factory=Rules)
@@ -276,16 +311,17 @@ class GameForm(Form):
     wording: Wording = field(default=load_wording("game"), kw_only=True)
 
     @classmethod
-    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
+    def from_study(cls, study: StudyFields, language: Language) -> Self:
         """Read the rules and the cold start in the section `game`."""
-        game = study.section("game")
-        defaults = Rules()
+        game = cast(GameStudy, study).game
+        # A crowd's workers, who are paid, do not practise for ever.
+        usual_attempts = 3 if study.participants == "crowd" else None
         rules = Rules(
-            wait=game.number("wait", defaults.wait, 0, 3600),
-            tutorial=game.count("tutorial_pairs", defaults.tutorial, 0),
-            pairs=game.count("pairs", defaults.pairs, 1),
-            points=game.count("points", defaults.points, -2_000_000),
-            attempts=_read_attempts(game, participants),
+            wait=game.wait,
+            tutorial=game.tutorial_pairs,
+            pairs=game.pairs,
+            points=game.points,
+            attempts=usual_attempts if game.attempts is None else game.attempts,
         )
         # An answer brings two points at most.
         if rules.points > 2 * rules.pairs:
@@ -294,34 +330,34 @@ class GameForm(Form):
                 f"{rules.points}; game.pairs={rules.pairs} bring {2 * rules.pairs} at most",
             )
 
-        per_rater = study.optional_count("per_rater")
+        per_rater = study.per_rater
         if per_rater is not None and per_rater < rules.pairs:
             raise study.error(
                 "per_rater", f"{per_rater}; game.pairs={rules.pairs} at least are needed"
             )
 
-        return cls(rules, ColdStart.read(game), wording=cls.read_wording(study, language))
+        return cls(rules, game.cold_start, wording=cls.read_wording(study, language))
 
     def digest_rules(self) -> dict[str, Any]:
         """Return the rules but for the wait, which changes nothing of what is rated."""
         return asdict(replace(self.rules, wait=0.0))
 
-    def special_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
+    def special_units(self, study: StudyFields, pool: ItemPool) -> list[StudyUnit]:
         """Return the pairs of tutorial and probation, and those with known answers."""
-        game = study.section("game")
+        game = cast(GameStudy, study).game
         rules = self.rules
 
-        tutorial = _read_pairs("tutorial", game, pool)
+        tutorial = _list_units("tutorial", game.tutorial, pool)
         if len(tutorial) != rules.tutorial:
             raise game.error(
                 "tutorial",
                 f"{len(tutorial)} pairs; game.tutorial_pairs is {rules.tutorial}; make them equal",
             )
 
-        if game.is_list("probation"):
-            probation = _read_pairs("probation", game, pool)
+        if isinstance(game.probation, list):
+            probation = _list_units("probation", game.probation, pool)
         else:
-            n_pairs = game.count("probation", rules.pairs, 0)
+            n_pairs = rules.pairs if game.probation is None else game.probation
             probation = pool.take_unanimous("probation", n_pairs, LEVELS, game)
         if len(probation) < rules.pairs:
             raise game.error(
@@ -332,32 +368,32 @@ class GameForm(Form):
         return [*tutorial, *probation, *super().special_units(study, pool)]
 
     def prepare_units(
-        self, units: Sequence[StudyUnit], study: YamlFields, *, computes_ratings: bool
+        self, units: Sequence[StudyUnit], study: StudyFields, *, computes_ratings: bool
     ) -> list[StudyUnit]:
         """Return the pairs with the computed ratings that they start with (section 3.2)."""
         if not computes_ratings:
             return list(units)
 
-        self._check_pairs(len(units), study.section("items"))
+        self._check_pairs(len(units), study.items)
 
         # A unit of the game has a single item.
         items: list[StudyItem] = []
         for unit in units:
             items += unit.items
-        levels = self.cold_start.compute_levels(items, study.section("game"))
+        levels = self.cold_start.compute_levels(items, cast(GameStudy, study).game)
         return [replace(unit, fixed=fixed) for unit, fixed in zip(units, levels, strict=True)]
 
-    def _check_pairs(self, n_units: int, source: YamlFields) -> None:
+    def _check_pairs(self, n_units: int, source: ItemsFields) -> None:
         """Check that there are as many pairs as the trial has."""
-        limit = source.optional_count("limit")
+        limit = source.limit
         n_pairs = self.rules.pairs
         if n_units >= n_pairs:
             return
 
         if limit is not None and limit < n_pairs:
             raise source.error("limit", f"{limit}; game.pairs={n_pairs} at least are needed")
-        raise InputError(
-            f"{source.location}: items: {n_units} pairs are left; game.pairs={n_pairs} at least are needed"
+        raise source.error(
+            None, f"{n_units} pairs are left; game.pairs={n_pairs} at least are needed"
         )
 
     @property
@@ -402,19 +438,14 @@ class GameForm(Form):
         return {"rating": level(captions[0])}
 
 
-def _read_attempts(game: YamlFields, participants: str) -> int | None:
-    """Return the attempts at practice; without a number a crowd's workers, who are paid, have three."""
-    if participants == "crowd":
-        return game.count("attempts", 3, 1)
+def _list_units(pool_name: str, pairs: Sequence[RatedPair], pool: ItemPool) -> list[StudyUnit]:
+    """Return the units of pairs that a study's file lists with their ratings."""
+    units: list[StudyUnit] = []
+    for pair in pairs:
+        pair.check_levels("ratings", pair.ratings, LEVELS[0], LEVELS[-1])
+        units.append(pool.listed_unit(pool_name, pair, pair.ratings))
 
-    return game.optional_count("attempts")
-
-
-def _read_pairs(name: str, game: YamlFields, pool: ItemPool) -> list[StudyUnit]:
-    """Return the pairs of a list of the section `game`, which is also the name of their pool."""
-    return [
-        pool.listed_unit(name, pair, pair.levels("ratings", 1, 5)) for pair in game.sections(name)
-    ]
+    return units
 
 
 def _game_state(state: Mapping[str, Any]) -> GameState:

@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self, cast
 
 import numpy as np
 import pandas as pd
 
 from ....datasets.reading.table import Table
-from ....datasets.reading.yaml_fields import YamlFields
+from ....datasets.reading.yaml_model import whole_number
 from ....datasets.sources.coco_captions import coco_id
 from ...texts import ENGLISH, Language
 from ...web.visitors import field_value
@@ -21,6 +21,7 @@ from ..items.item_source import caption_items
 from ..items.units import StudyItem, StudyUnit, unit_of_item
 from .counted_answers import CountedAnswers
 from .form import Form, FormError, FormFields
+from .study_fields import StudyFields
 from .wording import Wording, load_wording
 
 MAX_LENGTH = 500
@@ -34,22 +35,29 @@ _ABBREVIATIONS = frozenset(
 _THERE_IS = re.compile(r"\W*there\s+(is|are|was|were)\b|\W*there['’]s\b", re.IGNORECASE)
 
 
+class ReferencesStudy(StudyFields):
+    """A study's file with the fewest words that a caption may have."""
+
+    min_words: Annotated[int, whole_number(1, 50)] = 8
+
+
 @dataclass(frozen=True)
 class ReferencesForm(Form):
     """One caption an image; `min_words` is the fewest words that it may have."""
 
     name = "references"
     template = "forms/references.html"
-    study_fields = ("min_words",)
+    study_model = ReferencesStudy
     unit_noun = "images"
 
     min_words: int = 8
     wording: Wording = field(default=load_wording("references"), kw_only=True)
 
     @classmethod
-    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
+    def from_study(cls, study: StudyFields, language: Language) -> Self:
         """Read `min_words`."""
-        return cls(study.count("min_words", 8, 1, 50), wording=cls.read_wording(study, language))
+        min_words = cast(ReferencesStudy, study).min_words
+        return cls(min_words, wording=cls.read_wording(study, language))
 
     def read_table(self, table: Table, images: Path | None) -> pd.DataFrame:
         """Return the images of a table, whose captions are to be written."""

@@ -10,13 +10,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self, cast
 
 import numpy as np
+from pydantic import Field
 
 from ....datasets.caption_texts import normalise_thumb
 from ....datasets.errors import unknown
-from ....datasets.reading.yaml_fields import YamlFields
+from ....datasets.reading.yaml_model import VISIBLE, Flag, Text, YamlModel
 from ....datasets.registry import card
 from ....datasets.schema import Scale
 from ...texts import Language
@@ -24,11 +25,37 @@ from ...web.visitors import field_value
 from ..items.units import Stage, StudyItem, StudyUnit, units_of_images
 from .counted_answers import CountedAnswers
 from .form import Form, FormError, FormFields
+from .study_fields import StudyFields
 from .wording import Wording, load_wording
 
-#: The fields of a group by turn, and the phase of each; the last two may be missing.
+#: The fields of a group by turn, and the phase of each.
 _PHASES = {"first": "main", "second": "check", "third": "check", "fluency": "fluency"}
-_NEEDED = ("first", "second")
+
+_Name = Annotated[str, Field(max_length=32), VISIBLE]
+
+
+class GroupFields(YamlModel):
+    """A group of annotators as a study's file has it: who has which turn, and at which images."""
+
+    first: _Name
+    second: _Name
+    third: _Name | None = None
+    fluency: _Name | None = None
+    images: list[Text] = Field(default_factory=list)
+
+
+class ThumbFields(YamlModel):
+    """The section `thumb` of a study's file."""
+
+    annotators: list[GroupFields] | None = None
+    native_speakers: list[Text] = Field(default_factory=list)
+    fluency_check: Flag = False
+
+
+class ThumbStudy(StudyFields):
+    """A study's file that may name its annotators."""
+
+    thumb: ThumbFields = Field(default_factory=ThumbFields)
 
 
 @dataclass(frozen=True)
@@ -39,7 +66,7 @@ class AnnotatorGroup:
     images: tuple[str, ...] = ()
 
 
-def read_groups(section: YamlFields, participants: str) -> tuple[AnnotatorGroup, ...]:
+def read_groups(section: ThumbFields, participants: str) -> tuple[AnnotatorGroup, ...]:
     """Return the groups that the list `annotators` of a section names.
 
     Args:
@@ -50,9 +77,9 @@ def read_groups(section: YamlFields, participants: str) -> tuple[AnnotatorGroup,
         InputError: if somebody has two turns at a unit, no native speaker sees a group's units, or the study's
             links are not personal.
     """
-    native_speakers = section.texts("native_speakers")
+    native_speakers = section.native_speakers
 
-    if "annotators" not in section:
+    if section.annotators is None:
         if native_speakers:
             raise section.error("native_speakers", "there are no annotators; name them")
         return ()
@@ -63,12 +90,13 @@ def read_groups(section: YamlFields, participants: str) -> tuple[AnnotatorGroup,
         )
 
     groups: list[AnnotatorGroup] = []
-    for row in section.sections("annotators"):
+    for row in section.annotators:
         names: dict[str, str] = {}
         for turn in _PHASES:
-            if turn not in row and turn not in _NEEDED:
+            name = getattr(row, turn)
+            if name is None:
                 continue
-            name = row.text(turn, None, 32).strip()
+            name = name.strip()
             # Whoever checks a unit has to be somebody else than who scored it.
             if name.casefold() in map(str.casefold, names):
                 raise row.error(
@@ -82,8 +110,7 @@ def read_groups(section: YamlFields, participants: str) -> tuple[AnnotatorGroup,
             )
 
         stages = tuple(Stage(_PHASES[turn], name) for name, turn in names.items())
-        groups.append(AnnotatorGroup(stages, row.texts("images")))
-        row.reject_unknown()
+        groups.append(AnnotatorGroup(stages, tuple(row.images)))
 
     if not groups:
         raise section.error("annotators", "at least one group is needed")
@@ -92,7 +119,7 @@ def read_groups(section: YamlFields, participants: str) -> tuple[AnnotatorGroup,
 
 
 def assign_groups(
-    units: Sequence[StudyUnit], groups: Sequence[AnnotatorGroup], section: YamlFields
+    units: Sequence[StudyUnit], groups: Sequence[AnnotatorGroup], section: ThumbFields
 ) -> list[StudyUnit]:
     """Return units with the stages of their groups; those that no group lists are dealt in turn.
 
@@ -170,7 +197,7 @@ class ThumbForm(Form):
     name = "thumb"
     template = "forms/thumb.html"
     totals = ("total",)
-    study_fields = ("thumb",)
+    study_model = ThumbStudy
     unit_noun = "images"
     default_ratings = 2
 
@@ -180,23 +207,21 @@ class ThumbForm(Form):
     wording: Wording = field(default=load_wording("thumb"), kw_only=True)
 
     @classmethod
-    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
+    def from_study(cls, study: StudyFields, language: Language) -> Self:
         """Read the section `thumb`, and the number of annotators."""
-        section = study.section("thumb")
-        groups = read_groups(section, participants)
-        if groups and "ratings" in study:
+        section = cast(ThumbStudy, study).thumb
+        groups = read_groups(section, study.participants)
+        if groups and study.ratings is not None:
             raise study.error("ratings", "thumb.annotators says who judges an image; leave it out")
 
-        n_annotators = study.count("ratings", cls.default_ratings, 1, 1000)
+        n_annotators = cls.default_ratings if study.ratings is None else study.ratings
         if n_annotators < 2:
             raise study.error(
                 "ratings",
                 f"{n_annotators}; thumb has two annotators at least: one scores, one checks",
             )
 
-        has_fluency_check = section.flag("fluency_check", False)
-
-        if groups and has_fluency_check:
+        if groups and section.fluency_check:
             raise section.error(
                 "fluency_check", "name who does it: fluency: NAME in thumb.annotators"
             )
@@ -205,7 +230,7 @@ class ThumbForm(Form):
         return cls(
             groups=groups,
             n_annotators=n_annotators,
-            has_fluency_check=has_fluency_check,
+            has_fluency_check=section.fluency_check,
             wording=wording,
         )
 
@@ -226,11 +251,11 @@ class ThumbForm(Form):
         return units_of_images(items)
 
     def prepare_units(
-        self, units: Sequence[StudyUnit], study: YamlFields, *, computes_ratings: bool
+        self, units: Sequence[StudyUnit], study: StudyFields, *, computes_ratings: bool
     ) -> list[StudyUnit]:
         """Return the units with their stages: to score, to check once or more, perhaps to check the fluency."""
         if self.groups:
-            return assign_groups(units, self.groups, study.section("thumb"))
+            return assign_groups(units, self.groups, cast(ThumbStudy, study).thumb)
 
         stages = [Stage("main")]
         stages += [Stage("check")] * (self.n_annotators - 1)

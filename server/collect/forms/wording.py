@@ -5,18 +5,50 @@ Each form has its paper's wording, in `wordings.yaml`, translated; a study's fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
+from pydantic import AfterValidator, Field
 
 from ....datasets.errors import unknown
-from ....datasets.reading.yaml_fields import YamlFields
+from ....datasets.reading.yaml_model import VISIBLE, LongText, YamlModel, fault, whole_number
 from ....datasets.schema import Scale
 from ...texts import ENGLISH, Language
+
+
+def _check_meaning(text: str) -> str:
+    if not text.strip():
+        raise fault("it is empty; say what the level means")
+    return text.strip()
+
+
+class LevelFields(YamlModel):
+    """A level as a study's file has it."""
+
+    value: Annotated[int, whole_number(-100, 100)]
+    name: Annotated[str, Field(max_length=100), VISIBLE] = ""
+    text: Annotated[str, Field(max_length=2000), VISIBLE, AfterValidator(_check_meaning)]
+
+
+class DimensionFields(YamlModel):
+    """A dimension as a study's file has it."""
+
+    name: Annotated[str, Field(max_length=64), VISIBLE]
+    question: Annotated[str, Field(max_length=500), VISIBLE] | None = None
+    note: Annotated[str, Field(max_length=2000), VISIBLE] | None = None
+    levels: list[LevelFields] = Field(default_factory=list)
+
+
+class WordingFields(YamlModel):
+    """The fields of a study's file that word its form anew."""
+
+    question: Annotated[str, Field(max_length=500), VISIBLE] | None = None
+    instructions: LongText | None = None
+    dimensions: list[DimensionFields] | None = None
 
 
 @dataclass(frozen=True)
@@ -132,10 +164,10 @@ def load_wording(form_name: str, *, has_free_dimensions: bool = False) -> Wordin
 
 
 def read_wording(
-    study: YamlFields,
+    study: WordingFields,
     default: Wording,
     language: Language,
-    check_levels: Callable[[YamlFields, Sequence[Level], Dimension | None], None],
+    check_levels: Callable[[DimensionFields, Sequence[Level], Dimension | None], None],
 ) -> Wording:
     """Return the wording of a study's file: fields `question`, `instructions` and `dimensions`.
 
@@ -147,39 +179,42 @@ def read_wording(
             fields, its levels, and the form's own dimension of that name.
 
     Raises:
-        InputError: if a dimension is listed twice, a level has no text, or levels are none of the form.
+        InputError: if a dimension is listed twice, or levels are none of the form.
     """
     default = default.translated(language)
     defaults = {dimension.name: dimension for dimension in default.dimensions}
-    if "dimensions" in study and not defaults:
+    if study.dimensions is not None and not defaults:
         raise study.error("dimensions", "this protocol has none; leave it out")
 
     listed: dict[str, Dimension] = {}
-    for fields in study.sections("dimensions"):
-        name = fields.text("name", None, 64)
+    for fields in study.dimensions or []:
+        name = fields.name
         if name in listed:
             raise fields.error("name", f"'{name}' is asked for twice; keep one")
         if name not in defaults and not default.has_free_dimensions:
             raise fields.error("name", str(unknown("dimension", name, defaults)))
 
-        dimension = _read_dimension(fields, name, default)
+        dimension = _make_dimension(fields, default)
         check_levels(fields, dimension.levels, defaults.get(name))
         listed[name] = dimension
 
-    if "dimensions" in study and not listed:
+    if study.dimensions is not None and not listed:
         raise study.error("dimensions", "at least one is needed")
 
     # Where dimensions are free, those that are listed are all; else they word the form's own anew.
     dimensions = listed if default.has_free_dimensions and listed else {**defaults, **listed}
+    instructions = default.instructions if study.instructions is None else study.instructions
     return replace(
         default,
-        question=study.text("question", default.question, 500),
-        instructions=study.text("instructions", default.instructions).strip(),
+        question=default.question if study.question is None else study.question,
+        instructions=instructions.strip(),
         dimensions=tuple(dimensions.values()),
     )
 
 
-def check_levels(fields: YamlFields, levels: Sequence[Level], default: Dimension | None) -> None:
+def check_levels(
+    fields: DimensionFields, levels: Sequence[Level], default: Dimension | None
+) -> None:
     """Check that a dimension's levels are two or more whole numbers in a row, in any order.
 
     Args:
@@ -206,35 +241,25 @@ def check_levels(fields: YamlFields, levels: Sequence[Level], default: Dimension
         )
 
 
-def _read_dimension(fields: YamlFields, name: str, wording: Wording) -> Dimension:
+def _make_dimension(fields: DimensionFields, wording: Wording) -> Dimension:
     """Return a dimension that a study lists; what it leaves out is that of the form's own dimension.
 
     A new dimension has the levels of the form's only one, if they are not listed.
     """
+    name = fields.name
     own_dimensions = {dimension.name: dimension for dimension in wording.dimensions}
     default_dimension = own_dimensions.get(name)
 
-    levels = tuple(_read_levels(fields))
+    levels = tuple(Level(level.value, level.name, level.text) for level in fields.levels)
     if not levels and (default_dimension is not None or len(wording.dimensions) == 1):
         levels = (default_dimension or wording.dimensions[0]).levels
     if not levels:
         raise fields.error("levels", "they are needed, each with value and text")
 
     default = default_dimension or Dimension(name, name, levels)
-    dimension = Dimension(
+    return Dimension(
         name=name,
-        question=fields.text("question", default.question, 500),
+        question=default.question if fields.question is None else fields.question,
         levels=levels,
-        note=fields.text("note", default.note, 2000),
+        note=default.note if fields.note is None else fields.note,
     )
-    fields.reject_unknown()
-    return dimension
-
-
-def _read_levels(fields: YamlFields) -> Iterable[Level]:
-    for level in fields.sections("levels"):
-        text = level.text("text", None, 2000).strip()
-        if not text:
-            raise level.error("text", "it is empty; say what the level means")
-        yield Level(level.count("value", None, -100, 100), level.text("name", "", 100), text)
-        level.reject_unknown()

@@ -4,21 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 from PIL import Image, UnidentifiedImageError
+from pydantic import BeforeValidator
 
 from ....datasets.caption_texts import collapse_blanks
 from ....datasets.errors import InputError
 from ....datasets.reading.source_files import find_image
-from ....datasets.reading.yaml_fields import YamlFields
+from ....datasets.reading.yaml_model import LongText, YamlModel, fault, is_whole_number
 from ....datasets.schema import item_ids
 from .units import StudyItem, StudyUnit, unit_of_item
 
 #: Media types of the images that browsers show, by Pillow's name of the format.
 MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 IMAGES_REMEDY = "; items.images=FOLDER says where images lie, under their usual names"
+
+
+def _as_list(value: Any) -> Any:
+    """Return a whole number as a list of one, and such a list as it is."""
+    levels = value if isinstance(value, list) else [value]
+    if not levels or not all(is_whole_number(level, -1_000_000, 1_000_000) for level in levels):
+        raise fault(f"{value!r}: a whole number, or a list of them, is expected")
+
+    return levels
+
+
+Levels = Annotated[list[int], BeforeValidator(_as_list)]
+
+
+class PairFields(YamlModel):
+    """An image and a caption that a study's file lists."""
+
+    image: LongText
+    caption: LongText
+    explanation: LongText = ""
+
+    def check_levels(self, name: str, levels: Sequence[int], low: int, high: int) -> None:
+        """Check that the levels of a field are from `low` to `high`.
+
+        Raises:
+            InputError: if one is not.
+        """
+        if not all(low <= level <= high for level in levels):
+            shown = ", ".join(map(str, levels))
+            raise self.error(name, f"{shown}: whole numbers from {low} to {high} are expected")
+
+
+class KnownPair(PairFields):
+    """A pair with the answers that are known to be right."""
+
+    accepted: Levels
+
+
+class CaptionPairFields(YamlModel):
+    """Two captions of an image that a study's file lists."""
+
+    image: LongText
+    caption_a: LongText
+    caption_b: LongText
 
 
 def check_images(units: Sequence[StudyUnit], location: str) -> None:
@@ -76,57 +121,51 @@ class ItemPool:
             self._row_numbers[row["image_id"], row["caption"]] = number
         self._used_rows: set[int] = set()
 
-    def listed_unit(self, pool: str, pair: YamlFields, fixed: Sequence[int]) -> StudyUnit:
+    def listed_unit(self, pool: str, pair: PairFields, fixed: Sequence[int]) -> StudyUnit:
         """Return the unit of a pair that the study's file lists.
 
         Args:
             pool: the unit's pool.
-            pair: its `image`, `caption` and `explanation`; a tutorial pair needs an explanation.
+            pair: its image and caption, and perhaps an explanation.
             fixed: its known ratings.
         """
-        image_id = pair.text("image")
-        caption = pair.text("caption")
-        explanation = pair.text("explanation", None if pool == "tutorial" else "")
-        pair.reject_unknown()
-
-        number = self._row_numbers.get((image_id, caption))
+        number = self._row_numbers.get((pair.image, pair.caption))
         if number is None:
-            item = self._unlisted_item(pair, image_id, caption)
+            item = self._unlisted_item(pair, pair.caption)
         else:
             self._used_rows.add(number)
             item = self._item(number)
 
-        return unit_of_item(pool, item, fixed, explanation)
+        return unit_of_item(pool, item, fixed, pair.explanation)
 
-    def listed_pair(self, pool: str, pair: YamlFields, fixed: Sequence[int]) -> StudyUnit:
+    def listed_pair(self, pool: str, pair: CaptionPairFields, fixed: Sequence[int]) -> StudyUnit:
         """Return the unit of two captions of an image that the study's file lists.
 
         Args:
             pool: the unit's pool.
-            pair: its `image`, `caption_a` and `caption_b`.
+            pair: the image and its captions.
             fixed: its known answers.
         """
-        image_id = pair.text("image")
-        captions = [pair.text(name) for name in ("caption_a", "caption_b")]
-        pair.reject_unknown()
-        if collapse_blanks(captions[0]) == collapse_blanks(captions[1]):
+        captions = (pair.caption_a, pair.caption_b)
+        if collapse_blanks(pair.caption_a) == collapse_blanks(pair.caption_b):
             raise pair.error("caption_b", "it is equal to caption_a; choose another caption")
 
-        items = tuple(self._unlisted_item(pair, image_id, caption) for caption in captions)
+        items = tuple(self._unlisted_item(pair, caption) for caption in captions)
         return StudyUnit(
             pool=pool,
-            image_id=image_id,
+            image_id=pair.image,
             image=items[0].image,
             items=items,
             fixed=tuple(fixed),
         )
 
-    def _unlisted_item(self, pair: YamlFields, image_id: str, caption: str) -> StudyItem:
+    def _unlisted_item(self, pair: PairFields | CaptionPairFields, caption: str) -> StudyItem:
         """Return the item of a caption that is not rated.
 
         Raises:
             InputError: if its image is not there.
         """
+        image_id = pair.image
         image = self._image_files.get(image_id)
         if image is None and self._images is not None:
             image = find_image(image_id, "", self._images)
@@ -145,7 +184,7 @@ class ItemPool:
         )
 
     def take_unanimous(
-        self, pool: str, n: int, levels: Sequence[int], game: YamlFields
+        self, pool: str, n: int, levels: Sequence[int], game: YamlModel
     ) -> list[StudyUnit]:
         """Take up to `n` items whose ratings are all equal, as many of each level as there are.
 

@@ -6,20 +6,43 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 
 from ....datasets.caption_texts import collapse_blanks
 from ....datasets.errors import InputError, unknown
 from ....datasets.paths import expand_home
 from ....datasets.reading.source_files import find_image
 from ....datasets.reading.table import Table, read_table
-from ....datasets.reading.yaml_fields import YamlFields
+from ....datasets.reading.yaml_model import (
+    LongText,
+    Number,
+    Text,
+    YamlModel,
+    number,
+    one_of,
+    whole_number,
+)
 from ....datasets.registry import load, names
 from ....datasets.schema import item_ids, make_items
 from .units import StudyItem
+
+
+class ItemsFields(YamlModel):
+    """The section `items` of a study's file: what is rated."""
+
+    dataset: Annotated[LongText, one_of("dataset", names)] | None = None
+    file: LongText | None = None
+    images: LongText | None = None
+    systems: list[Text] = Field(default_factory=list)
+    leave_out_unanimous: Number | None = None
+    shares: dict[str, Annotated[float, number(0, 1_000_000)]] | None = None
+    mismatched_from: LongText | None = None
+    limit: Annotated[int, whole_number(1)] | None = None
+    seed: Annotated[int, whole_number(0)] = 0
 
 
 def caption_items(table: Table, images: Path | None, captions: Sequence[str]) -> pd.DataFrame:
@@ -128,7 +151,7 @@ def _file_inside(base: Path, name: str) -> Path | None:
 
 
 def read_items(
-    source: YamlFields,
+    source: ItemsFields,
     folder: Path,
     data_root: Path | None,
     table_reader: Callable[[Table, Path | None], pd.DataFrame],
@@ -149,27 +172,25 @@ def read_items(
     Raises:
         InputError: on a fault of the section or its table.
     """
-    kinds = [key for key in ("dataset", "file") if key in source]
-    if len(kinds) != 1:
-        raise InputError(f"{source.location}: items: either dataset or file is needed")
+    if (source.dataset is None) == (source.file is None):
+        raise source.error(None, "either dataset or file is needed")
 
-    images_option = source.optional("images")
-    images = (folder / expand_home(images_option)).resolve() if images_option else None
+    images = (folder / expand_home(source.images)).resolve() if source.images else None
     if images and not images.is_dir():
         raise source.error("images", f"{images} is not a folder")
 
-    if kinds[0] == "dataset":
+    if source.file is None:
         frame = _dataset_items(source, data_root, images)
     else:
-        table = folder / source.text("file")
+        table = folder / source.file
         if not table.is_file():
             raise source.error("file", f"there is no file {table}")
         frame = table_reader(read_table(table), images)
 
-    if "leave_out_unanimous" in source and "min" not in frame:
+    if source.leave_out_unanimous is not None and "min" not in frame:
         raise source.error("leave_out_unanimous", "the items come without ratings; leave it out")
 
-    systems = source.texts("systems")
+    systems = source.systems
     for system in systems:
         if system not in set(frame["system"]):
             raise source.error("systems", str(unknown("system", system, map(str, frame["system"]))))
@@ -179,8 +200,10 @@ def read_items(
     return frame.reset_index(drop=True), images
 
 
-def _dataset_items(source: YamlFields, data_root: Path | None, images: Path | None) -> pd.DataFrame:
-    name = source.choice("dataset", names())
+def _dataset_items(
+    source: ItemsFields, data_root: Path | None, images: Path | None
+) -> pd.DataFrame:
+    name = source.dataset or ""
     caption_set = load(name, data_root)
     frame = caption_set.items
 
@@ -199,7 +222,7 @@ def _dataset_items(source: YamlFields, data_root: Path | None, images: Path | No
         frame = frame.join(statistics, on="item_id")
 
         # The dataset's own rating is compared, before ratings are brought to the levels 1 to 5.
-        rating = source.optional_number("leave_out_unanimous")
+        rating = source.leave_out_unanimous
         if rating is not None:
             frame["is_left_out"] = (frame["min"] == rating) & (frame["max"] == rating)
 
@@ -228,27 +251,25 @@ class SourceShares:
     mismatched_from: str
 
     @classmethod
-    def read(cls, source: YamlFields) -> Self | None:
+    def read(cls, source: ItemsFields) -> Self | None:
         """Read `shares`, `limit` and `mismatched_from` of a study's items; None if there are no shares.
 
         Raises:
             InputError: on a fault of them.
         """
-        if "shares" not in source:
+        weights = source.shares
+        if weights is None:
             return None
 
-        section = source.section("shares")
-        weights = {name: section.number(name, None, 0, 1_000_000) for name in section}
         if not sum(weights.values()):
             raise source.error("shares", "a number for each system is expected, as {mine: 0.5}")
 
-        n_captions = source.optional_count("limit")
-        if n_captions is None:
+        if source.limit is None:
             raise source.error(
                 "limit", "this field is required: items.shares are shares of that many captions"
             )
 
-        if (MISMATCHED in weights) != ("mismatched_from" in source):
+        if (MISMATCHED in weights) != (source.mismatched_from is not None):
             raise source.error(
                 "mismatched_from", f"it goes with items.shares.{MISMATCHED}; name both, or neither"
             )
@@ -256,12 +277,12 @@ class SourceShares:
         total = sum(weights.values())
         return cls(
             shares={name: weight / total for name, weight in weights.items()},
-            n_captions=n_captions,
-            mismatched_from=source.text("mismatched_from", ""),
+            n_captions=source.limit,
+            mismatched_from=source.mismatched_from or "",
         )
 
     def draw(
-        self, items: Sequence[StudyItem], source: YamlFields, rng: np.random.Generator
+        self, items: Sequence[StudyItem], source: ItemsFields, rng: np.random.Generator
     ) -> list[StudyItem]:
         """Draw captions in these shares, of as many different images as there are.
 

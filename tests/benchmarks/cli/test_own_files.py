@@ -14,6 +14,7 @@ import yaml
 import captau as python
 from captau.benchmarks.cli.help import complete
 from tests.benchmarks.edited_runs import edited_record
+from tests.yaml_values import VALUES, name_of, paths_of, replaced
 
 PAGE = Path(__file__).parents[3] / "docs" / "own_files.md"
 
@@ -122,8 +123,6 @@ def test_an_error_in_an_own_file_names_file_and_line(file, text, message, own, c
     assert err.count("\n") == 1
 
 
-#: A value of each type of YAML's.
-VALUES = (None, True, 3.5, "one", ["a"], [[]], {"a": 1})
 #: The commands that take the files, by folder; no file of another folder is there.
 READERS = {
     "dataset": ("bench", "dataset=mine"),
@@ -204,29 +203,6 @@ FUZZED = {
 }  # fmt: skip
 
 
-def paths_of(value, path=()):
-    """Yield the keys that lead to each value of a file, the file itself first."""
-    yield path
-    entries = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, entry in entries:
-        yield from paths_of(entry, (*path, key))
-
-
-def replaced(value, path, new):
-    """Return a file with another value at the end of a path."""
-    if not path:
-        return new
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = replaced(value[path[0]], path[1:], new)
-    return copy
-
-
 @pytest.mark.parametrize("folder", FUZZED)
 def test_a_value_of_another_type_is_one_line_that_names_its_file(folder, captau, tmp_path):
     """Each value of each file is replaced by one of each type."""
@@ -240,7 +216,7 @@ def test_a_value_of_another_type_is_one_line_that_names_its_file(folder, captau,
         "table,dataset,row,column,published,trained,source,note\n"
     )
     for path in paths_of(content):
-        name = "".join(f"[{key + 1}]" if isinstance(key, int) else f".{key}" for key in path)[1:]
+        name = name_of(path)
         for value in VALUES:
             changed = replaced(content, path, value)
             if changed == content or value in allowed.get(name, ()):

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from captau.datasets.reading.rating_scales import (
-    CONDITIONS,
     format_conditions,
     format_scales,
     read_dimensions,
@@ -18,6 +17,7 @@ from captau.datasets.reading.rating_scales import (
     scales_of_option,
     scales_path,
 )
+from captau.datasets.reading.scales_model import Conditions
 from captau.datasets.registry import load
 from captau.datasets.schema import Scale
 from tests.conftest import run_captau, says
@@ -158,7 +158,7 @@ FAULTS = {
         ":5: name: unknown field 'name': known: conditions, faults, scales, totals",
     ),
     "no scales": ("", ":1: scales: it is empty"),
-    "a list": ("scales: [1, 2]\n", ":1: scales: fields are expected"),
+    "a list": ("scales: [1, 2]\n", ":1: scales: [1, 2]: a mapping of fields is expected"),
     "no high": ("scales:\n  recall: {low: 1}\n", ":2: scales.recall.high: this field is required"),
     "a word": (
         "scales:\n  recall: {low: one, high: 5}\n",
@@ -266,7 +266,7 @@ def test_conditions_are_written_and_read_back(tmp_path: Path) -> None:
     path = write_scales(table, f"{THUMB_YAML}{text}")
     assert read_table_conditions(table) == conditions
     assert list(read_scales(table)) == ["precision", "recall", "fluency"]
-    every = {name: f"of {name}" for name in CONDITIONS}
+    every = {name: f"of {name}" for name in Conditions.model_fields}
     assert tuple(every) == (
         *("countries", "approval_rate", "tasks", "pay", "qualification", "training", "raters"),
     )
@@ -277,7 +277,7 @@ def test_conditions_are_written_and_read_back(tmp_path: Path) -> None:
     for line, message in {
         "wages: low": "conditions.wages: unknown field 'wages': did you mean raters? known: approval_rate, countries",
         f"pay: {'x' * 501}": "conditions.pay: 501 characters; at most 500 are expected",
-        "pay: [1]": "conditions.pay: [1] is not a text",
+        "pay: [1]": "conditions.pay: [1]: a text is expected",
     }.items():
         write_scales(table, f"{THUMB_YAML}conditions:\n  {line}\n")
         for read in (read_scales, read_table_conditions):

@@ -64,6 +64,21 @@ def write_study(folder, protocol="game", **changes):
     return path
 
 
+def read_fields(model, text=None, **fields):
+    """Return a section of a study's file as its model, from a text or from fields."""
+    from captau.datasets.reading.yaml_document import YamlDocument
+    from captau.datasets.reading.yaml_model import validate
+
+    text = yaml.safe_dump(fields, sort_keys=False) if text is None else text
+    return validate(YamlDocument(text, "study.yaml"), model)
+
+
+def read_study_fields(form, **fields):
+    """Return a study's file of a form, with some fields and those that it needs."""
+    needed = {"name": "small", "protocol": form.name, "consent": "You take part in a test."}
+    return read_fields(form.study_model, **fields, **needed)
+
+
 def make_site(folder, protocol="game", database=None, url="", **changes):
     """Open the site of a small study, its database beside it."""
     from captau.benchmarks.options.sites import CollectOptions

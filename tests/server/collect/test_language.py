@@ -200,7 +200,11 @@ def test_levels_are_numbers_from_minus_100_to_100(tmp_path):
         ("game", [{"name": "overall", "levels": SEVEN}], ["dimensions[1].levels", "1 to 5"]),
         ("four", [], ["dimensions: at least one"]),
         ("references", [{"name": "overall"}], ["dimensions: this protocol has none"]),
-        ("four", "overall", ["dimensions: a list is expected"]),
+        (
+            "four",
+            "overall",
+            ["dimensions: 'overall': a list, with lines that begin with '- ', is expected"],
+        ),
     ],
 )
 def test_faults_of_dimensions_are_reported_with_file_and_line(

@@ -7,13 +7,9 @@ import shutil
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from captau.conf import group
-from captau.datasets.errors import InputError
-from captau.datasets.reading.yaml_fields import YamlFields
 from captau.server.collect.forms import FORMS
 from captau.server.collect.forms.form import FormError
 from captau.server.collect.study import StudyLimits, read_study
@@ -167,29 +163,6 @@ def test_an_image_with_too_many_pixels_is_reported(tmp_path, monkeypatch):
         read_study(str(path))
     with pytest.raises(NotFoundError):
         image_response(str(tmp_path / "p0.png"))
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(),
-        lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x, max_size=3),
-        max_leaves=9,
-    )
-)
-def test_any_yaml_is_read_or_reported(value):
-    text = yaml.safe_dump({"a": value, "b": {"c": value}}, allow_unicode=True)
-    messages = []
-    try:
-        fields = YamlFields.parse(text, "x.yaml")
-        for read in (fields.text, fields.optional, fields.texts, fields.optional_count):
-            try:
-                read("a")
-            except InputError as error:
-                messages.append(str(error))
-        assert fields.section("b") is not fields
-    except InputError as error:  # such as a character that YAML does not allow
-        messages.append(str(error))
-    assert all(message.startswith("x.yaml:") for message in messages)
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.datasets.reading.yaml_fields import YamlFields
 from captau.datasets.registry import load
 from captau.datasets.schema import Scale
 from captau.server.collect.export import export_files
-from captau.server.collect.forms.ab import AbForm, _read_signs
+from captau.server.collect.forms.ab import AbForm, KnownCaptionPair
 from captau.server.collect.forms.form import FormError
 from captau.server.collect.forms.wording import Dimension, Level
 from captau.server.collect.rerun_stability import compare_runs
 from captau.server.collect.simulated_browser import join_study
 from captau.server.collect.study import read_study
 from tests.conftest import says
-from tests.server.collect.conftest import CAPTIONS, write_study
+from tests.server.collect.conftest import CAPTIONS, read_fields, write_study
 from tests.server.collect.forms.answers import answer, gather, make_unit
 from tests.server.collect.visitors import load_rows, sign_in_admin
 
@@ -372,6 +371,11 @@ def test_preferences_are_a_row_a_dimension_with_strengths_only_where_there_are_g
     )
 
 
+def read_pair(accepted):
+    text = f"{{accepted: {accepted}, image: p0.png, caption_a: one, caption_b: two}}"
+    return read_fields(KnownCaptionPair, text)
+
+
 @pytest.mark.parametrize(
     ("accepted", "signs"),
     [
@@ -383,10 +387,10 @@ def test_preferences_are_a_row_a_dimension_with_strengths_only_where_there_are_g
     ],
 )
 def test_winners_that_are_accepted_have_signs(accepted, signs):
-    assert _read_signs(YamlFields.parse(f"accepted: {accepted}", "study.yaml")) == signs
+    assert read_pair(accepted).accepted == signs
 
 
 @pytest.mark.parametrize("accepted", ["c", "[a, c]", "[]"])
 def test_a_winner_that_is_none_is_named(accepted):
     with says("study.yaml:1: accepted"):
-        _read_signs(YamlFields.parse(f"accepted: {accepted}", "study.yaml"))
+        read_pair(accepted)

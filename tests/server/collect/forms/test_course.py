@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from captau.datasets.reading.yaml_fields import YamlFields
 from captau.datasets.schema import Scale
 from captau.server.collect.forms.course import (
     Course,
@@ -17,9 +16,10 @@ from captau.server.collect.forms.course import (
     SubmittedAnswer,
     TooEarlyError,
 )
-from captau.server.collect.forms.game import ColdStart, GameCourse, _fifths, _levels_on
+from captau.server.collect.forms.game import ColdStart, GameCourse, GameFields, _fifths, _levels_on
 from captau.server.collect.forms.game_rules import Rules
 from tests.conftest import says
+from tests.server.collect.conftest import read_fields
 
 RULES = Rules(wait=3.0, tutorial=1, pairs=2, points=3, attempts=2)
 BEGUN = {"phase": "tutorial", "done": 0, "phase_points": 0, "points": 0, "attempt": 0, "open": None}
@@ -105,7 +105,7 @@ def test_an_answer_moves_the_player_on_and_attention_items_do_not():
     ],
 )
 def test_the_sources_of_computed_ratings(text, metrics):
-    assert ColdStart.read(YamlFields.parse(text, "study.yaml")) == ColdStart(metrics)
+    assert read_fields(GameFields, text).cold_start == ColdStart(metrics)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_the_sources_of_computed_ratings(text, metrics):
 )
 def test_a_metric_with_a_scale_has_two_numbers_in_order(entry):
     with says("study.yaml", "cold_start", "a metric, or {metric: …, low: 0, high: 1}, is expected"):
-        ColdStart.read(YamlFields.parse(f"cold_start: [{entry}]", "study.yaml"))
+        read_fields(GameFields, f"cold_start: [{entry}]")
 
 
 def test_scores_become_levels():

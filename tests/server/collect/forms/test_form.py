@@ -11,6 +11,7 @@ import pytest
 from captau.server.collect.export import EXPORT_FORMATS, export_files
 from captau.server.collect.forms import FORMS
 from captau.server.collect.forms.form import Form
+from captau.server.collect.forms.study_fields import StudyFields
 from captau.server.collect.forms.wording import Dimension, Level, Wording
 from captau.server.collect.simulated_browser import join_study
 from captau.server.web.visitors import field_value
@@ -61,7 +62,7 @@ def test_a_new_form_has_pages_attention_items_a_dashboard_and_all_exports(serve_
 
 def test_what_a_form_has_that_says_nothing_else():
     form = AboutForm()
-    assert (form.totals, form.study_fields, form.default_ratings) == ((), (), 3)
+    assert (form.totals, form.study_model, form.default_ratings) == ((), StudyFields, 3)
     assert (form.unit_noun, form.main_dimension, form.wording.has_free_dimensions) == (
         *("captions", "about"),
         False,

@@ -7,12 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from captau.datasets.reading.yaml_fields import YamlFields
 from captau.server.collect.forms import wording
 from captau.server.collect.forms.form import FormError
 from captau.server.collect.forms.good_bad import GoodBadForm
 from captau.server.collect.forms.levels import ExtrinsicForm
-from captau.server.collect.forms.wording import Level
+from captau.server.collect.forms.wording import DimensionFields, Level
 from tests.conftest import says
 from tests.server.collect.forms.answers import answer, gather, make_unit
 
@@ -43,7 +42,7 @@ def test_an_answer_is_good_bad_or_skip_and_a_skip_is_no_rating():
 
 
 def test_a_study_may_word_the_two_levels_anew_and_has_no_others():
-    fields, default = YamlFields.parse("{}", "study.yaml"), GoodBadForm().wording.dimensions[0]
+    fields, default = DimensionFields(name="good"), GoodBadForm().wording.dimensions[0]
     GoodBadForm.check_levels(fields, [Level(0, text="no"), Level(1, text="yes")], default)
     with says("they are 1 to 2 in steps of 1; 0 to 1 in steps of 1 are expected"):
         GoodBadForm.check_levels(fields, [Level(1), Level(2)], default)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from captau.datasets.reading.yaml_fields import YamlFields
 from captau.server.collect.forms.form import FormError
 from captau.server.collect.forms.references import ReferencesForm, caption_faults
 from captau.server.texts import ENGLISH
 from tests.conftest import raises_exactly, says
+from tests.server.collect.conftest import read_study_fields
 from tests.server.collect.forms.answers import answer, gather, make_unit
 
 
@@ -82,20 +82,16 @@ def test_faults_of_a_caption_in_whole(text, faults):
 
 
 def test_a_study_says_how_many_words_a_caption_needs():
-    def form_of(text):
-        study = YamlFields.parse(text, "study.yaml")
-        return ReferencesForm.from_study(study, "open", ENGLISH)
+    def form_of(**fields):
+        return ReferencesForm.from_study(read_study_fields(ReferencesForm, **fields), ENGLISH)
 
-    assert [form_of(text).min_words for text in ("{}", "min_words: 1", "min_words: 50")] == [
-        8,
-        1,
-        50,
-    ]
+    assert form_of().min_words == 8
+    assert [form_of(min_words=n_words).min_words for n_words in (1, 50)] == [1, 50]
     assert ReferencesForm().min_words == 8
-    assert form_of("min_words: 2").read_answer({"text": ["a  dog "]}, 1) == [{"text": "a dog"}]
+    assert form_of(min_words=2).read_answer({"text": ["a  dog "]}, 1) == [{"text": "a dog"}]
     for n_words in (0, 51):
         with says("study.yaml:1: min_words"):
-            form_of(f"min_words: {n_words}")
+            form_of(min_words=n_words)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import yaml
 from captau.datasets.registry import load
 from captau.server.collect.export import export_files
 from captau.server.collect.forms.form import FormError
-from captau.server.collect.forms.thumb import FLUENCY_PROBLEMS, ThumbForm
+from captau.server.collect.forms.thumb import FLUENCY_PROBLEMS, ThumbForm, ThumbStudy
 from captau.server.collect.rater_figures import collect_answers, compute_rater_figures
 from captau.server.collect.simulated_browser import Browser, join_study
 from captau.server.collect.study import read_study
@@ -368,9 +368,9 @@ def test_a_form_that_nothing_is_said_of_has_two_annotators_and_no_check_of_fluen
     form = ThumbForm()
     assert (form.groups, form.n_annotators, form.has_fluency_check) == ((), 2, False)
     assert (form.name, form.default_ratings, form.unit_noun) == ("thumb", 2, "images")
-    assert (form.totals, form.study_fields, form.main_dimension) == (
+    assert (form.totals, form.study_model, form.main_dimension) == (
         ("total",),
-        ("thumb",),
+        ThumbStudy,
         "total",
     )
     # The total is at best 5, and at worst 1 less 5 for fluency, 0.5 for wordiness … as the release has them.

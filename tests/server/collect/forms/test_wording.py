@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import yaml
 
-from captau.datasets.reading.yaml_fields import YamlFields
 from captau.server.collect.forms import FORMS
 from captau.server.collect.forms.ab import AbForm
 from captau.server.collect.forms.game import GameForm
@@ -16,10 +14,11 @@ from captau.server.collect.forms.references import ReferencesForm
 from captau.server.collect.forms.wording import Dimension, Level, Wording, load_wording
 from captau.server.texts import ENGLISH, Language
 from tests.conftest import says
+from tests.server.collect.conftest import read_study_fields
 
 
 def read(form, language=ENGLISH, **fields):
-    return form.read_wording(YamlFields.parse(yaml.safe_dump(fields), "study.yaml"), language)
+    return form.read_wording(read_study_fields(form, **fields), language)
 
 
 def levels(*values):

@@ -8,11 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from PIL import Image
 
-from captau.datasets.reading.yaml_fields import YamlFields
-from captau.server.collect.items.item_pool import ItemPool, check_images
+from captau.server.collect.forms.game import GameFields, TutorialPair
+from captau.server.collect.items.item_pool import (
+    CaptionPairFields,
+    ItemPool,
+    PairFields,
+    check_images,
+)
 from captau.server.collect.items.item_source import SourceShares, _mismatch, _take_spread
 from captau.server.collect.items.units import (
     StudyItem,
@@ -22,6 +26,7 @@ from captau.server.collect.items.units import (
     units_of_images,
 )
 from tests.conftest import says
+from tests.server.collect.conftest import read_fields
 
 NAN = float("nan")
 
@@ -68,11 +73,7 @@ def make_pool(*ratings, images=None):
     return ItemPool(pd.DataFrame(rows), images)
 
 
-FIELDS = YamlFields.parse("{}", "study.yaml")
-
-
-def parse(**fields):
-    return YamlFields.parse(yaml.safe_dump(fields), "study.yaml")
+FIELDS = GameFields()
 
 
 def test_unanimous_items_are_taken_by_turn_of_their_levels():
@@ -109,7 +110,7 @@ def test_listed_pairs_are_no_longer_rated_whoever_wrote_them():
     )
     pool = ItemPool(frame, None)
     pair = {"image": "p0", "caption": "a"}
-    unit = pool.listed_unit("tutorial", parse(**pair, explanation="so"), [3])
+    unit = pool.listed_unit("tutorial", read_fields(PairFields, **pair, explanation="so"), [3])
     assert (unit.pool, unit.items[0].item_id, unit.fixed, unit.explanation) == (
         "tutorial",
         "i1",
@@ -117,7 +118,7 @@ def test_listed_pairs_are_no_longer_rated_whoever_wrote_them():
         "so",
     )
     assert [i.item_id for i in pool.remaining()] == ["i2"]
-    unit = pool.listed_unit("attention", parse(image="p0", caption="new"), [1, 2])
+    unit = pool.listed_unit("attention", read_fields(PairFields, image="p0", caption="new"), [1, 2])
     assert (unit.image, unit.items[0].caption, unit.items[0].system, unit.fixed) == (
         "/x/p0",
         "new",
@@ -125,18 +126,24 @@ def test_listed_pairs_are_no_longer_rated_whoever_wrote_them():
         (1, 2),
     )
     assert len(pool.remaining()) == 1
-    pair = pool.listed_pair("attention", parse(image="p0", caption_a="x", caption_b="y"), [1])
+    pair = pool.listed_pair(
+        "attention", read_fields(CaptionPairFields, image="p0", caption_a="x", caption_b="y"), [1]
+    )
     assert ([i.caption for i in pair.items], pair.image, pair.fixed) == (["x", "y"], "/x/p0", (1,))
     for fields, fault in (
         ({"image": "p9", "caption": "a"}, "image: no image 'p9' among the items"),
         ({"image": "p0", "caption": "a", "x": 1}, "x"),
     ):
         with says("study.yaml", fault):
-            pool.listed_unit("attention", parse(**fields), [1])
+            pool.listed_unit("attention", read_fields(PairFields, **fields), [1])
     with says("explanation"):
-        pool.listed_unit("tutorial", parse(image="p0", caption="a"), [3])
+        read_fields(TutorialPair, image="p0", caption="a", ratings=3)
     with says("caption_b: it is equal to caption_a; choose another caption"):
-        pool.listed_pair("attention", parse(image="p0", caption_a="x  y", caption_b="x y"), [1])
+        pool.listed_pair(
+            "attention",
+            read_fields(CaptionPairFields, image="p0", caption_a="x  y", caption_b="x y"),
+            [1],
+        )
     with says("probation: the items come without ratings; list the pairs, each with its ratings"):
         pool.take_unanimous("probation", 1, (1,), FIELDS)
 

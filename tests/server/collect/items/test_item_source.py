@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from captau.datasets.reading.yaml_fields import YamlFields
 from captau.server.collect.forms import FORMS
+from captau.server.collect.forms.game import GameFields
 from captau.server.collect.items.item_pool import ItemPool
 from captau.server.collect.items.item_source import caption_items, pair_items, read_items
 from captau.server.collect.study import read_study
 from tests.conftest import says
-from tests.server.collect.conftest import write_study
+from tests.server.collect.conftest import read_study_fields, write_study
 
 SHARES = {"human": 0.25, "first": 0.5, "mismatched": 0.25}
 
@@ -88,10 +88,12 @@ def test_a_table_has_no_ratings_to_filter_by(tmp_path):
         read_study(str(path))
 
 
+def read_items_fields(**items):
+    return read_study_fields(FORMS["good_bad"], items=items).items
+
+
 def filter_unanimous(dataset, rating, root=None):
-    source = YamlFields.parse(
-        f"{{dataset: {dataset}, leave_out_unanimous: {rating}}}", "study.yaml"
-    )
+    source = read_items_fields(dataset=dataset, leave_out_unanimous=rating)
     frame, images = read_items(source, Path(), root, FORMS["good_bad"].read_table)
     return frame, ItemPool(frame, images)
 
@@ -108,7 +110,7 @@ def test_what_is_left_out_may_still_be_practised_on():
     is_unanimous = (frame["min"] == 1) & (frame["max"] == 1)
     assert is_unanimous.sum() > 5
     assert len(pool.remaining()) == (~is_unanimous).sum()
-    practice = pool.take_unanimous("probation", 5, [1], YamlFields.parse("{}", "study.yaml"))
+    practice = pool.take_unanimous("probation", 5, [1], GameFields())
     assert [set(unit.fixed) for unit in practice] == [{1}] * 5
 
 
@@ -117,7 +119,7 @@ def read_file(folder, text, table_reader=pair_items, **fields):
     (folder / "items.csv").write_text(text)
     for name in ("p0.png", "p1.png"):
         (folder / name).touch()
-    source = YamlFields.parse(json.dumps({"file": "items.csv", **fields}), "study.yaml")
+    source = read_items_fields(file="items.csv", **fields)
     frame, images = read_items(source, folder, None, table_reader)
     columns = ["image_id", "image", "caption", "references", "system", *({"pair"} & set(frame))]
     return frame[columns].to_numpy().tolist(), images
