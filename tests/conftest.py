@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import runpy
 import shutil
@@ -339,6 +340,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     marks = read_module_marks(collection_path)
     is_selected = Expression.compile(expression).evaluate(lambda name, **_: name in marks)
     return True if marks and not is_selected else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Keep the garbage collector away from the tests themselves: ten thousand objects with many parts.
+
+    They live as long as the run, and a search through all of them takes half a second.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 20)
+        gc.enable()
 
 
 #: What tests with these fixtures need.
