@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 #: How long an example takes is no property of the code.
-# The same examples in every run; `pytest --hypothesis-profile=random` draws others.
+# The same fifty examples in every run; `pytest --hypothesis-profile=random` draws a hundred others.
 settings.register_profile("random", settings.default, deadline=None)
-settings.register_profile("captau", settings.get_profile("random"), derandomize=True)
+settings.register_profile(
+    "captau", settings.get_profile("random"), derandomize=True, max_examples=50
+)
 settings.load_profile("captau")
 # On a slow machine a test of what is printed would otherwise see a line of progress.
 progress.LOG_SECONDS = 24 * 3600.0

@@ -142,6 +142,7 @@ def walk(
                 pending.append((text + char, *pair))
 
 
+@pytest.mark.slow
 def test_the_jars_tables_are_read_whole(jar):
     # JFlex's own figures for this lexer: states, and kinds of characters.
     assert len(jar.kinds) == 65536
@@ -165,6 +166,7 @@ def test_the_grammar_equals_the_jars(jar, alphabet):
     assert actions_met == set(ACTIONS)
 
 
+@pytest.mark.slow
 def test_tokens_before_a_follower_end_as_the_jars(jar, alphabet):
     """If the follower varies in length, each token pattern equals the jar's."""
     rules = dict[int, set[int]]()

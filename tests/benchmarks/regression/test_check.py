@@ -242,6 +242,7 @@ def elsewhere(tmp_path_factory):
     return python
 
 
+@pytest.mark.slow
 def test_a_dependency_of_another_version_fails_the_check_and_is_named(check, elsewhere, tmp_path):
     here = version("rouge_score")
     words = ("metrics=[rouge_score_l,sacrebleu,rouge_1]", "sample=2")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -242,29 +241,38 @@ RUNS = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def make_named_run(tmp_path_factory):
+    """Return a function that makes a run of `RUNS` where a test first asks for it, and returns its folder."""
     folder = tmp_path_factory.mktemp("runs")
     (folder / "mine.json").write_text('[{"image_id": "a", "caption": "a dog"}]')
     (folder / "references.json").write_text('{"a": ["the dog"]}')
     rows = [{"image_id": "a", "caption": "a dog", "references": ["the dog"]}] * 3
     (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        for name, arguments in RUNS.items():
-            if name == "train" and find_spec("torch") is None:
-                continue
-            assert run_captau(*arguments, f"output_dir={name}") in (None, 0), name
-    return folder
+
+    def make(name):
+        if name == "filter":
+            make("large")
+        if not (folder / name).exists():
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(folder)
+                assert run_captau(*RUNS[name], f"output_dir={name}") == 0, name
+        return folder / name
+
+    return make
+
+
+#: Runs whose files are of the kinds that those of the others are, which all are opened by the same code.
+ALIKE = dict.fromkeys(("complement", "sensitivity", "thresholds", "filter"), pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=pytest.mark.training) if n == "train" else n for n in RUNS],
+    [pytest.param(n, marks={"train": pytest.mark.training, **ALIKE}.get(n, [])) for n in RUNS],
 )
 def test_every_command_opens_every_run_and_none_one_whose_numbers_were_edited(
-    runs, tmp_path, capsys, name
+    make_named_run, tmp_path, capsys, name
 ):
-    folder = shutil.copytree(runs / name, tmp_path / "run")
+    folder = shutil.copytree(make_named_run(name), tmp_path / "run")
     draws = name not in ("complement", "large", "filter")
     for command in ("table", "cite", "report", *(["plot"] if draws else [])):
         assert run_captau(command, f"run={folder}") in (None, 0), command
@@ -283,9 +291,9 @@ def test_every_command_opens_every_run_and_none_one_whose_numbers_were_edited(
         assert f"{edited} is not as the run wrote it: cut short, or edited; run captau" in line
 
 
-def test_a_table_or_figure_that_was_edited_is_not_shown(runs, tmp_path, capsys):
+def test_a_table_or_figure_that_was_edited_is_not_shown(make_named_run, tmp_path, capsys):
     """Where it is not shown it may be edited: people write into table.tex."""
-    folder = shutil.copytree(runs / "rank", tmp_path / "run")
+    folder = shutil.copytree(make_named_run("rank"), tmp_path / "run")
     for name, refused in (("table.md", ("table", "report")), ("systems.svg", ("report", "plot"))):
         content = (folder / name).read_bytes()
         (folder / name).write_bytes(content + b" ")

@@ -14,8 +14,13 @@ from tests.conftest import run_captau
     [
         ("bench", "correlations.csv", ["floors=true", "statistics.replicates=10"]),
         ("compare", "significance.csv", ["statistics.replicates=10"]),
-        ("sensitivity", "sensitivity.csv", ["kind=[images,raters,references,power]", "draws=2"]),
-        ("sensitivity", "sensitivity.csv", ["kind=protocols"]),
+        pytest.param(
+            "sensitivity",
+            "sensitivity.csv",
+            ["kind=[images,raters,references,power]", "draws=2"],
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("sensitivity", "sensitivity.csv", ["kind=protocols"], marks=pytest.mark.slow),
         ("complement", "complementarity.csv", ["draws=2"]),
     ],
 )

@@ -451,6 +451,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_a_choice_is_declared_once(tmp_path) -> None:
     """Options, help, checks, results, notes, records and the methods section know it."""
 

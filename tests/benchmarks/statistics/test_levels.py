@@ -182,7 +182,13 @@ def test_bench_on_every_level(tmp_path, capsys) -> None:
         assert {"by_image": "60 images", "pooled": ""}.get(level, "6 systems") in out
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    "level",
+    [
+        pytest.param(level, marks=pytest.mark.slow if level.startswith("by_") else [])
+        for level in LEVELS
+    ],
+)
 def test_compare_on_every_level(level, tmp_path) -> None:
     """Intervals hold their values; what has no permutation says so, and nothing is 0 for want of it."""
     ended = run_captau(

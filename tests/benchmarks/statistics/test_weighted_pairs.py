@@ -95,7 +95,7 @@ def test_pairs_are_counted():
     assert (found.levels_x, found.levels_y) == (len(set(x[chosen])), len(set(y[chosen])))
 
 
-@pytest.mark.parametrize("levels", [4, None])
+@pytest.mark.parametrize("levels", [4, pytest.param(None, marks=pytest.mark.slow)])
 def test_two_hundred_thousand_points(levels):
     rng = np.random.default_rng(0)
     x = rng.normal(size=200_000)

@@ -33,7 +33,7 @@ from captau.datasets.schema import Card, SourceFile
 CONTENT = bytes(range(256)) * 1000
 LENGTH = len(CONTENT)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-QUICK = FetchLimits(tries=2, timeout=5)
+QUICK = FetchLimits(tries=1, timeout=5)
 ONCE = FetchLimits(tries=0, timeout=5)
 
 
@@ -116,7 +116,7 @@ def test_a_cut_download_starts_over(site, served, root, cut) -> None:
 
 
 def test_a_connection_that_breaks_again_and_again_is_given_up(site, served, root) -> None:
-    site.cuts = [1000] * 3
+    site.cuts = [1000] * 2
     assert fails(served, root).endswith("/data.bin: the connection breaks off)")
     assert left(root) == []
 
@@ -172,16 +172,16 @@ def test_the_mirror_is_next(site, served, root, first, said) -> None:
 
 
 def test_a_failing_server_is_asked_again(site, served, root) -> None:
-    site.statuses = [503, 500]
+    site.statuses = [503]
     fetch(served, root, QUICK)
     assert (root / "mine/data.bin").read_bytes() == CONTENT
-    assert len(site.asked) == 3
+    assert len(site.asked) == 2
 
 
 def test_a_server_that_keeps_failing_is_given_up(site, served, root) -> None:
     site.statuses = [503] * 9
     assert "503 Service Unavailable" in fails(served, root)
-    assert len(site.asked) == 3
+    assert len(site.asked) == 2
     assert left(root) == []
 
 
@@ -516,13 +516,18 @@ def test_two_at_once(site, served, root) -> None:
     assert left(root) == ["mine/data.bin"]
 
 
+def half_downloads(root: Path) -> list[Path]:
+    """Return the files below the folder of downloads that have begun to fill."""
+    folder = root / ".captau.downloads"
+    return [path for path in folder.rglob("*") if path.is_file() and path.stat().st_size]
+
+
 def test_a_killed_run_leaves_no_file_of_that_name(site, served, root) -> None:
-    site.pause = 3
+    site.pause = 1
     run = start(site, root)
     until = time.monotonic() + 60
-    while not site.asked and time.monotonic() < until:
+    while not half_downloads(root) and time.monotonic() < until:
         time.sleep(0.02)
-    time.sleep(3.5)  # half of the body is here
     run.kill()
     run.communicate()
     assert not (root / "mine" / "data.bin").exists()

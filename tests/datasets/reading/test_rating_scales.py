@@ -125,8 +125,8 @@ def test_options_go_before_the_file_of_scales(table: Path) -> None:
     ("command", "file"),
     [
         ("agree", "agreement.csv"),
-        ("rank", "systems.csv"),
-        ("bench", "correlations.csv"),
+        pytest.param("rank", "systems.csv", marks=pytest.mark.slow),
+        pytest.param("bench", "correlations.csv", marks=pytest.mark.slow),
         ("thresholds", "thresholds.csv"),
     ],
 )

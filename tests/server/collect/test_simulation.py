@@ -121,6 +121,7 @@ def test_simulated_raters_know_the_captions_with_known_answers(study, levels):
     assert {caption: deserved[caption] for caption in levels} == levels
 
 
+@pytest.mark.slow
 def test_thumb_s_ratings_go_from_collecting_to_agree_rank_and_bench(captau, tmp_path):
     """The documented way: no scale is named, since the export writes them beside the ratings."""
     commands = [

@@ -147,7 +147,10 @@ def test_no_mode_of_a_running_site_lets_others_in(site, request):
 
 
 @needs_root
-@pytest.mark.parametrize("site", ["running_study", "running_challenges"])
+@pytest.mark.parametrize(
+    "site",
+    ["running_study", pytest.param("running_challenges", marks=pytest.mark.slow)],
+)
 def test_another_user_can_open_nothing_of_a_running_site(site, request):
     folder = request.getfixturevalue(site)
     (folder / "seen.txt").touch()  # so that the walk is known to see what can be seen

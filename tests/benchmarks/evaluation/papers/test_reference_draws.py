@@ -82,7 +82,9 @@ def score_by_hand(spec: str, policy: str, draws: ReferenceDraws, number: int) ->
 
 
 @pytest.mark.parametrize("policy", ["all", "mean_over_single", "max_over_single"])
-@pytest.mark.parametrize("spec", ["meteor", "rouge_l", "bleu_4", "cider"])
+@pytest.mark.parametrize(
+    "spec", [pytest.param("meteor", marks=pytest.mark.slow), "rouge_l", "bleu_4", "cider"]
+)
 def test_each_draw_is_scored_as_if_it_were_the_data(spec: str, policy: str) -> None:
     """Whether scores against single references are joined, or every draw is scored anew."""
     draws = make_draws()

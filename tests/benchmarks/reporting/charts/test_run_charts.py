@@ -256,6 +256,7 @@ def test_some_kinds_go_into_the_runs_folder_and_with_the_next_run(copy, capsys):
     assert left == ["run.json"]
 
 
+@pytest.mark.slow
 def test_the_format_may_be_pdf_which_is_always_the_same(compared, tmp_path, capsys):
     for name in "ab":
         words = ("plot", f"run={compared}", "kind=forest", "format=pdf")
