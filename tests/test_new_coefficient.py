@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import captau
-from tests.installed import run_beside
+from tests.installed import run_all_beside, run_beside
 
 MODULE = '''
 """Somers' D of scores given ratings: surplus / pairs that are not tied in the ratings (Somers 1962)."""
@@ -63,11 +63,48 @@ class Blomqvist(RatingCoefficient):
         return measure
 '''
 DEMO = ["dataset=demo", "metrics=bleu_1,rouge_l", "protocol.coefficients=somers_d,tau_b"]
+LEVELS = ("by_image", "by_system", "system")
+#: What is run beside the coefficients, by the name of its folder or output.
+COMMANDS = {
+    "bench": ["bench", *DEMO, "statistics.replicates=50", "output_dir=bench"],
+    **{
+        level: [
+            "bench",
+            *DEMO,
+            f"protocol.level={level}",
+            "statistics.replicates=20",
+            f"output_dir={level}",
+        ]
+        for level in LEVELS
+    },
+    "compare": [
+        "compare",
+        *DEMO,
+        "tests=bootstrap,permutation,williams",
+        "statistics.replicates=50",
+        "output_dir=compare",
+    ],
+    "jumping": [
+        "compare",
+        "dataset=demo",
+        "metrics=bleu_1,bleu_4,rouge_l,cider",
+        "tests=bootstrap",
+        "protocol.coefficients=blomqvist",
+        "statistics.replicates=999",
+        "output_dir=jumping",
+    ],
+    "rank": ["rank", *DEMO, "statistics.replicates=20", "output_dir=rank"],
+    "table": ["table", "run=bench", "style=latex"],
+    "cite": ["cite", "run=bench"],
+    "report": ["report", "run=bench", "output=page.html"],
+    "plot": ["plot", "run=bench", "kind=forest", "output_dir=charts"],
+    "help": ["bench", "--help", "all"],
+}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the package installed, in which commands write their runs."""
+    """A folder with the package installed."""
     folder = tmp_path_factory.mktemp("installed")
     (folder / "somers.py").write_text(MODULE, encoding="utf-8")
     info = folder / "somers-1.0.dist-info"
@@ -77,13 +114,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (info / "entry_points.txt").write_text(
         "[captau.coefficients]\nsomers_d = somers\nblomqvist = blomqvist\n"
     )
-    run_beside(folder, "bench", *DEMO, "statistics.replicates=50", "output_dir=bench")
     return folder
 
 
-def test_bench_measures_it_with_intervals_and_ranks(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def printed(folder: Path) -> dict[str, str]:
+    """Run all commands there, in one process, and return what each prints."""
+    return run_all_beside(folder, COMMANDS)
+
+
+@pytest.fixture(scope="module")
+def runs(folder: Path, printed: dict[str, str]) -> Path:
+    """The folder in which the commands wrote their runs."""
+    return folder
+
+
+def test_bench_measures_it_with_intervals_and_ranks(runs: Path) -> None:
     """Parity: SciPy's Somers' D of the scores, given the ratings."""
-    rows = pd.read_csv(folder / "bench" / "correlations.csv")
+    rows = pd.read_csv(runs / "bench" / "correlations.csv")
     row = rows[(rows["coefficient"] == "somers_d") & (rows["metric"] == "bleu_1")].iloc[0]
     demo = captau.load("demo")
     scores = captau.metric("bleu_1").score(demo.items)
@@ -93,36 +141,29 @@ def test_bench_measures_it_with_intervals_and_ranks(folder: Path) -> None:
     assert row["value"] == pytest.approx(stats.somersd(y, x).statistic)
     assert row["p_value"] == pytest.approx(stats.kendalltau(x, y).pvalue)
     assert row["ci_low"] < row["value"] < row["ci_high"]
-    ranks = pd.read_csv(folder / "bench" / "ranks.csv")
+    ranks = pd.read_csv(runs / "bench" / "ranks.csv")
     assert set(ranks["coefficient"]) == {"somers_d", "tau_b"}
-    assert "| metric | D |" in (folder / "bench" / "table.md").read_text(encoding="utf-8")
+    assert "| metric | D |" in (runs / "bench" / "table.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("level", ["by_image", "by_system", "system"])
-def test_it_has_every_level(folder: Path, level: str) -> None:
-    words = [f"protocol.level={level}", "statistics.replicates=20", f"output_dir={level}"]
-    run_beside(folder, "bench", *DEMO, *words)
-    rows = pd.read_csv(folder / level / "correlations.csv")
+@pytest.mark.parametrize("level", LEVELS)
+def test_it_has_every_level(runs: Path, level: str) -> None:
+    rows = pd.read_csv(runs / level / "correlations.csv")
     values = rows[(rows["coefficient"] == "somers_d") & rows["metric"].isin(["bleu_1", "rouge_l"])]
     assert values[["value", "ci_low", "ci_high"]].notna().all(axis=None)
 
 
-def test_compare_tests_it(folder: Path) -> None:
-    words = ["tests=bootstrap,permutation,williams", "statistics.replicates=50"]
-    out = run_beside(folder, "compare", *DEMO, *words, "output_dir=compare")
-    rows = pd.read_csv(folder / "compare" / "significance.csv")
+def test_compare_tests_it(runs: Path, printed: dict[str, str]) -> None:
+    rows = pd.read_csv(runs / "compare" / "significance.csv")
     tests = rows[rows["coefficient"] == "somers_d"].set_index("test")["p_value"]
     assert set(tests.index) == {"bootstrap", "permutation"}
     assert tests.between(0, 1).all()
-    assert "differences of D" in out
+    assert "differences of D" in printed["compare"]
 
 
-def test_p_of_a_coefficient_that_jumps_agrees_with_its_interval(folder: Path) -> None:
+def test_p_of_a_coefficient_that_jumps_agrees_with_its_interval(runs: Path) -> None:
     """Law: p counts the replicates whose quantiles are the ends of the interval, which leaves 0 out where p is .05 or less."""
-    words = ["dataset=demo", "metrics=bleu_1,bleu_4,rouge_l,cider", "tests=bootstrap"]
-    words += ["protocol.coefficients=blomqvist", "statistics.replicates=999"]
-    run_beside(folder, "compare", *words, "output_dir=jumping")
-    rows = pd.read_csv(folder / "jumping" / "significance.csv")
+    rows = pd.read_csv(runs / "jumping" / "significance.csv")
     rows = rows[rows["coefficient"] == "blomqvist"]
     leaves_zero_out = (rows["ci_low"] > 0) | (rows["ci_high"] < 0)
     assert len(rows) == 6
@@ -130,29 +171,25 @@ def test_p_of_a_coefficient_that_jumps_agrees_with_its_interval(folder: Path) ->
     assert ((rows["p_value"] <= 0.05) == leaves_zero_out).all()
 
 
-def test_rank_takes_a_protocol_that_names_it(folder: Path) -> None:
-    words = ["statistics.replicates=20", "output_dir=rank"]
-    run_beside(folder, "rank", *DEMO, *words)
-    systems = pd.read_csv(folder / "rank" / "systems.csv")
+def test_rank_takes_a_protocol_that_names_it(runs: Path) -> None:
+    systems = pd.read_csv(runs / "rank" / "systems.csv")
     assert set(systems["system"]) == set(captau.load("demo").items["system"])
 
 
-def test_table_and_cite_print_it(folder: Path) -> None:
-    assert "$D$" in run_beside(folder, "table", "run=bench", "style=latex")
-    cited = " ".join(run_beside(folder, "cite", "run=bench").split())
+def test_table_and_cite_print_it(printed: dict[str, str]) -> None:
+    assert "$D$" in printed["table"]
+    cited = " ".join(printed["cite"].split())
     assert r"we report Somers' $D$ and Kendall's $\tau_b$" in cited
 
 
-def test_report_and_plot_draw_it(folder: Path) -> None:
-    run_beside(folder, "report", "run=bench", "output=page.html")
-    assert "agrees best with people (D " in (folder / "page.html").read_text(encoding="utf-8")
-    run_beside(folder, "plot", "run=bench", "kind=forest", "output_dir=charts")
-    charts = [path.name for path in (folder / "charts").iterdir()]
+def test_report_and_plot_draw_it(runs: Path) -> None:
+    assert "agrees best with people (D " in (runs / "page.html").read_text(encoding="utf-8")
+    charts = [path.name for path in (runs / "charts").iterdir()]
     assert [name for name in charts if "somers_d" in name]
 
 
-def test_help_and_completion_name_it(folder: Path) -> None:
-    assert "somers_d" in " ".join(run_beside(folder, "bench", "--help", "all").split())
+def test_help_and_completion_name_it(folder: Path, printed: dict[str, str]) -> None:
+    assert "somers_d" in " ".join(printed["help"].split())
     line = "captau bench protocol.coefficients=so"
     words = run_beside(
         folder, "-sc", "query=bash", COMP_LINE=line, COMP_POINT=str(len(line))
