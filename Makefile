@@ -3,8 +3,10 @@
 # PATH or put into .venv; where it cannot be had, or reach the packages, pip installs them.
 
 PYTHON ?= python3
-# Tests run in two processes; more would each start Java and load models of their own.
+# All tests run in two processes, as each starts Java and loads models of its own; the quick ones in three, of which
+# one or another waits for a server or a child.
 WORKERS ?= 2
+QUICK_WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 # What the quick tier leaves out: tests marked by what they need, or as slow (see CONTRIBUTING.md).
@@ -19,7 +21,7 @@ bench: $(VENV)/.runtime
 
 # Minutes: what a contributor runs before each commit.
 test: $(VENV)/.test lint
-	$(BIN)/pytest -n $(WORKERS) -m "$(QUICK)" $(ARGS)
+	$(BIN)/pytest -n $(QUICK_WORKERS) -m "$(QUICK)" $(ARGS)
 
 # Everything. CI runs this after `make test` and `make bench` in clones of their own (.ci/run).
 test-all: types lint

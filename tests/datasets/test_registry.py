@@ -100,6 +100,7 @@ def test_a_source_is_imported_when_one_of_its_datasets_is_asked_for() -> None:
     assert ended.stdout.splitlines() == ["[]", "['thumb']"], ended.stderr
 
 
+@pytest.mark.slow
 def test_the_demo_is_benched_without_other_sources(tmp_path: Path) -> None:
     ended = run_python(
         "import sys\n"

@@ -89,6 +89,7 @@ def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "reliability" in (out / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_seed_draws_the_halves_and_the_order_of_rows_does_not(tmp_path: Path) -> None:
     judged = write_judged(tmp_path / "judged.csv", 120)
     scores = write_scores(tmp_path / "judge.csv", judged, tpr=0.8, tnr=0.7)

@@ -335,6 +335,7 @@ def test_what_one_dataset_lacks_stops_the_run_only_where_nothing_is_left(
         captau.bench(name, "rouge_l", **options)
 
 
+@pytest.mark.slow
 def test_compare_and_sensitivity_go_on_too(folder: Path, tmp_path: Path) -> None:
     sets = ["flickr8k_expert", "caption_quality"]
     metrics = ["rouge_l", "bleu_1"]
@@ -655,6 +656,7 @@ def test_a_terminal_draws_the_table(survey: Path) -> None:
     assert "| *reference-based* |" in shown
 
 
+@pytest.mark.slow
 def test_a_report_begins_with_the_overview(survey: Path) -> None:
     """One verdict and one table stand above the datasets, with one's own metric marked."""
     assert run_captau("report", f"run={survey}") == 0

@@ -609,13 +609,18 @@ def hold_against_golden(name: str, parts: list[str], files: dict[str, str], fold
 TRAININGS = [name for name in CASES if name.startswith("train")]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.training) if name in TRAININGS else name
-        for name in CASES
-    ],
-)
+#: Cases of commands that others show as well: what is left out, and several datasets.
+SLOW_CASES = re.compile(r".*_(one_image|two_images|one_pair|datasets|dimensions|undefined|dropped)")
+
+
+def marks_of(name: str) -> list[pytest.MarkDecorator]:
+    """Return the marks of a case: whether it trains, or is one of `make test-all` alone."""
+    if name in TRAININGS:
+        return [pytest.mark.training]
+    return [pytest.mark.slow] if SLOW_CASES.fullmatch(name) else []
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in CASES])
 def test_golden(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -438,6 +438,7 @@ def test_a_function_that_only_the_baseline_names_does_not_run(
     assert not (tmp_path / "it_ran").exists()
 
 
+@pytest.mark.slow
 def test_a_class_in_a_file_runs_as_a_function_does(check, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "counts.py").write_text(

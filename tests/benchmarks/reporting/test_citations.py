@@ -325,7 +325,7 @@ def studies(tmp_path_factory):
     extra_by_command = {
         "rank": ["metrics=bleu_1,cider", "statistics.replicates=100"],
         "agree": ["draws=2"],
-        "sensitivity": ["metrics=bleu_1"],
+        "sensitivity": ["metrics=bleu_1", "draws=2"],
         "complement": ["metrics=bleu_1,cider", "draws=2"],
         "thresholds": ["metrics=bleu_1"],
     }

@@ -148,6 +148,7 @@ def test_faults_of_votes_name_file_and_pair(fault: str, tmp_path: Path) -> None:
         load("valse", tmp_path)
 
 
+@pytest.mark.slow
 def test_verify_counts_what_the_files_should_hold(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -289,6 +289,7 @@ def test_two_processes_compile_once(sources, tmp_path):
     assert [p.returncode for p in processes] == [0, 0]
 
 
+@pytest.mark.slow
 def test_indexes_of_two_languages_compiled_at_once_are_both_kept(sources, tmp_path, open_index):
     other = start_child(sources, tmp_path / "cache", 1)
     assert other.stdout.readline() == "compiling\n"
