@@ -33,6 +33,10 @@ _PLUGINS = {
 def explain_interpolation(error: OmegaConfBaseException) -> InputError:
     """Return one line for a value that refers to something that is not there."""
     reason = str(error).splitlines()[0].rpartition("interpolation: ")[2].replace('"', "")
+    if reason.startswith("Recursive interpolation") and "full_key: output_dir" in str(error):
+        return InputError(
+            "output_dir= refers to itself, as Hydra's override_dirname holds it; write hydra.run.dir=… instead"
+        )
     return InputError(f"{reason}; write the value itself")
 
 
@@ -43,6 +47,13 @@ def explain(error: Exception, command: Command) -> InputError:
         return explain_interpolation(error)
     if isinstance(error, MissingConfigException):
         return _explain_missing_file(error)
+    if "full_key: hydra.sweeper.params" in text or text.startswith("Unexpected type for root"):
+        return InputError(
+            "Hydra cannot set hydra.sweeper.params on the command line; write KEY=A,B or KEY=range(…) there, or "
+            "hydra.sweeper.params in an experiment's file"
+        )
+    if (failed_function := _explain_function(text)) is not None:
+        return failed_function
     if (missing_default := _explain_missing_default(text)) is not None:
         return missing_default
     if (advice := _advise(text)) is not None:
@@ -79,6 +90,18 @@ def _explain_missing_file(error: MissingConfigException) -> InputError:
     if folder in ("hydra/launcher", "hydra/sweeper") and name in _PLUGINS:
         return InputError(f"{folder}={name} needs a plugin: pip install '{_PLUGINS[name]}'")
     return unknown(folder, name, list(error.options or choices_of(folder)))
+
+
+def _explain_function(text: str) -> InputError | None:
+    """Return one line for a function of Hydra's grammar that has no value, or is none; None for other errors."""
+    match = re.search(r"while evaluating '(.+)': (.+)(?:\nAvailable: (.+))?", text)
+    if match is None:
+        return None
+
+    function, reason, known = match.groups()
+    if known is None:
+        return InputError(f"{function}: {reason}")
+    return InputError(f"Hydra 1.3 has no function {function.partition('(')[0]}; known: {known}")
 
 
 def _explain_missing_default(text: str) -> InputError | None:

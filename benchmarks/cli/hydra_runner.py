@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -354,7 +355,11 @@ def run_hydra(command: Command, words: Sequence[str]) -> int:
     """
     register(command)
     _check_sweeper(command, words)
-    _check_sweep(command, words)
+    try:
+        _check_sweep(command, words)
+        _check_folders(words)
+    except HydraException as error:
+        raise explain(error, command) from error
     job = Job(command.name)
     arguments = list(words)
     if folder := os.environ.get(CONFIG_DIR):
@@ -418,6 +423,10 @@ def _check_sweeper(command: Command, words: Sequence[str]) -> None:
     """
     for word in words:
         key, _, sweeper = word.partition("=")
+        if key == "hydra.sweeper.direction" and "," in sweeper:
+            raise InputError(
+                f"{word}: a command returns one value; write hydra.sweeper.direction=maximize or minimize"
+            )
         if key == "hydra/sweeper" and sweeper != "basic" and not command.options.objective:
             raise InputError(
                 f"captau {command.name} returns no headline value, which {word} would optimise; leave it out"
@@ -439,6 +448,10 @@ def _check_sweep(command: Command, words: Sequence[str]) -> None:
             override = parser.parse_override(word)
             if override.is_sweep_override() and not any(True for _ in override.sweep_iterator()):
                 raise InputError(f"{word}: the range has no values; give it a start below its stop")
+        elif value.lstrip("[\"'").startswith("extend_list("):
+            raise InputError(
+                f"{key}=: Hydra 1.3 has no function extend_list; write the whole list, as {key}=A,B"
+            )
         elif value.startswith("interval(") and not has_sweeper:
             raise InputError(
                 f"{word}: an interval needs a sweeper such as hydra/sweeper=optuna; without one, write {key}=range(…)"
@@ -451,6 +464,50 @@ def _check_sweep(command: Command, words: Sequence[str]) -> None:
             pattern: Any = parser.parse_override(word).value()
             if not pattern.filter(choices_of(key)):
                 raise InputError(f"{word}: no {key} matches; known: {', '.join(choices_of(key))}")
+
+
+def _check_folders(words: Sequence[str]) -> None:
+    """Check that a folder of Hydra's has an effect: a run has none of a sweep, nor a sweep that of a run.
+
+    Raises:
+        InputError: where one has none, or where the folder of a sweep hangs on a value that differs between its jobs.
+    """
+    keys = {word.partition("=")[0].lstrip("+") for word in words}
+    # Files of one's own may say that a run is a sweep.
+    if keys & {"experiment", "--config-name", "-cn"}:
+        return
+
+    is_sweep = bool(keys & {"-m", "--multirun"}) or "hydra.mode=MULTIRUN" in words
+    is_sweep = is_sweep and "hydra.mode=RUN" not in words
+    swept_keys = _find_swept_keys(words) if is_sweep else set[str]()
+    for word in words:
+        key, _, folder = word.partition("=")
+        if is_sweep and key == "hydra.run.dir":
+            raise InputError(
+                f"{word} is of a single run; write hydra.sweep.dir=, or leave --multirun out"
+            )
+        if not is_sweep and key in ("hydra.sweep.dir", "hydra.sweep.subdir"):
+            raise InputError(f"{word} is of a sweep; add --multirun, or write hydra.run.dir=")
+        if key in ("output_dir", "hydra.sweep.dir"):
+            for swept_key in swept_keys:
+                if f"${{{swept_key}}}" in folder:
+                    raise InputError(
+                        f"{word}: a sweep has one folder for all jobs; write hydra.sweep.subdir=${{{swept_key}}} beside it"
+                    )
+
+
+def _find_swept_keys(words: Sequence[str]) -> set[str]:
+    """Return the keys of the overrides that have several values."""
+    parser = OverridesParser.create()
+    swept_keys: set[str] = set()
+    for word in words:
+        # What Hydra cannot read it names itself, and flags are no overrides.
+        with contextlib.suppress(HydraException):
+            override = parser.parse_override(word)
+            if override.is_sweep_override():
+                swept_keys.add(override.get_key_element())
+
+    return swept_keys
 
 
 @contextlib.contextmanager

@@ -128,7 +128,7 @@ def split_command(arguments: list[str]) -> tuple[Command, list[str]]:
         raise InputError(f"captau data needs a second word: {', '.join(names)}")
     if arguments[0] == "version":
         raise InputError("captau --version prints the version")
-    if "=" in arguments[0]:
+    if arguments[0].startswith("-") or "=" in arguments[0]:
         raise InputError(
             f"a command comes first: captau bench {arguments[0]}; captau --help lists the commands"
         )

@@ -46,6 +46,9 @@ People's mean rating of all captions, from the ratings of few and the metrics of
     writes: ClassVar[str] = """
 Writes estimates.csv, gains.csv, table.md, table.tex, run.json; plan=true: plan.csv and, with images=, a study for captau collect.
 """
+    objective: ClassVar[str] = (
+        "people's mean rating of the first system by ratings and metrics; none with plan=true"
+    )
     python_positional: ClassVar[tuple[str, ...]] = ("candidates", "references", "ratings")
 
     candidates: tuple[NamedFile, ...] = option(

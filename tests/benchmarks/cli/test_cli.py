@@ -209,6 +209,7 @@ UNKNOWN_HOMES = (
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--multirun", "bench"], "a command comes first: captau bench --multirun; captau --help"),
         (["benhc"], "unknown command 'benhc': did you mean bench?"),
         (["collect", "exprt"], "unknown command 'collect exprt': did you mean collect export"),
         (["data"], "data list"),

@@ -219,6 +219,20 @@ def test_a_run_that_fails_leaves_no_folder_that_it_made(captau, tmp_path):
         (["-m", "metrics=glob(bleu*)"], 2, ["glob() finds files of config groups", "write metrics=A,B"]),
         (["-m", "dataset=glob(nothing*)"], 2, ["no dataset matches; known: "]),
         (["-m", "statistics.seed=interval(1,3)"], 2, ["an interval needs a sweeper such as hydra/sweeper=optuna"]),
+        (["-m", "statistics.seed=range(a)"], 2, ["captau: range(a): mismatch type argument start"]),
+        (["-m", "statistics.seed=choice()"], 2, ["captau: choice(): empty choice is not legal"]),
+        (["statistics.seed=int(x)"], 2, ["captau: int(x): invalid literal for int()"]),
+        (["statistics.seed=nope(3)"], 2, ["Hydra 1.3 has no function nope; known: bool,choice,float,glob"]),
+        (["+x=json_str({a:1})"], 2, ["Hydra 1.3 has no function json_str; known: "]),
+        (["metrics=extend_list(bleu_1)"], 2, ["no function extend_list; write the whole list, as metrics=A,B"]),
+        (["output_dir=o/${hydra.job.override_dirname}"], 2, ["write hydra.run.dir=… instead"]),
+        (["-m", "hydra.run.dir=there"], 2, ["hydra.run.dir=there is of a single run; write hydra.sweep.dir="]),
+        (["hydra.sweep.dir=there"], 2, ["hydra.sweep.dir=there is of a sweep; add --multirun"]),
+        (["hydra.sweep.subdir=x", "-m", "hydra.mode=RUN"], 2, ["hydra.sweep.subdir=x is of a sweep"]),
+        (["-m", "statistics.seed=1,2", "output_dir=s/${statistics.seed}"], 2, ["write hydra.sweep.subdir=${statistics.seed} beside it"]),
+        (["-m", "hydra.sweeper.params={metrics: 'rouge_1,rouge_2'}"], 2, ["Hydra cannot set hydra.sweeper.params on"]),
+        (["-m", "+hydra.sweeper.params.metrics=rouge_1"], 2, ["write KEY=A,B or KEY=range(…) there"]),
+        (["-m", "hydra.sweeper.direction=[maximize,minimize]"], 2, ["a command returns one value"]),
         (["-m", "statistics.seed=range(3,1)"], 2, ["the range has no values"]),
         (["--cfg", "job", "statistics.seed=int(3.0)", "+a.b=1"], 0, ["seed: 3", "b: 1"]),
         (["--cfg", "job", "--resolve", "statistics.seed=${oc.env:NOPE,5}"], 0, ["seed: 5"]),
@@ -341,6 +355,10 @@ def test_verbose_shows_what_everybody_logs(captau, tmp_path):
         (["hydra.mode=MULTIRUN", "metrics=rouge_1,rouge_2", "output_dir=s"], ["s/0", "s/1"]),
         (["-m", "metrics=rouge_1", "statistics.seed=range(1,4)", "output_dir=s"], ["s/0", "s/1", "s/2"]),
         (["-m", "metrics=rouge_1", "statistics.seed=choice(5,6)", "output_dir=s"], ["s/0", "s/1"]),
+        (["-m", "metrics=rouge_1", "statistics.seed=sort(shuffle(5,6))", "output_dir=s"], ["s/0", "s/1"]),
+        (["-m", "metrics=rouge_1", "statistics.seed=tag(t,choice(5,6))", "output_dir=s"], ["s/0", "s/1"]),
+        (["-m", "metrics=rouge_1", "statistics.level=range(0.8,1,0.1)", "output_dir=s"], ["s/0", "s/1"]),
+        (["-m", "metrics=rouge_1", "dataset=glob([d*],exclude=demo2*)", "output_dir=s"], ["s/0"]),
         (["-m", "metrics=rouge_1", "dataset=glob(dem*)", "output_dir=s"], ["s/0"]),
         (
             ["-m", "metrics=rouge_1", "statistics.seed=1,2", "hydra.sweep.dir=s", "hydra.sweep.subdir=seed${statistics.seed}"],
@@ -457,6 +475,15 @@ class Values(Callback):
 """
 
 
+@pytest.fixture
+def callback(tmp_path, monkeypatch):
+    """Return the override that lets Hydra write what jobs return into values.txt."""
+    (tmp_path / "my_values.py").write_text(CALLBACK)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_values", raising=False)
+    return "+hydra.callbacks.mine._target_=my_values.Values"
+
+
 @pytest.mark.parametrize(
     ("words", "name", "column"),
     [
@@ -466,28 +493,30 @@ class Values(Callback):
         (("score", "candidates=c.json", "references=r.json", "metrics=bleu_1"), "corpus.csv", "score"),
         (("agree", "kind=captions", "metrics=rouge_1"), "agreement.csv", "value"),
         (("thresholds", "metrics=rouge_1"), "recall.csv", "auc"),
+        (("score", "candidates=large.jsonl", "engine=local", "workers=1", "metrics=bleu_1"), "corpus.json", "bleu_1"),
         (("score", "references=r.json", "save_df=f.df"), None, None),
     ],
 )  # fmt: skip
-def test_a_command_returns_its_headline_value(words, name, column, captau, tmp_path, monkeypatch):
+def test_a_command_returns_its_headline_value(words, name, column, captau, tmp_path, callback):
     """Sweepers optimise what a job returns; a callback of Hydra's sees the same."""
     files = {
         "c.json": '{"1": "a dog", "2": "a cat"}',
         "r.json": '{"1": ["a dog runs"], "2": ["a cat sits"]}',
         "f.csv": "image,caption,value,references\na,a dog runs,1,a dog\nb,a cat,3,a cat sits\nc,a bus,2,a bus\n",
-        "my_values.py": CALLBACK,
+        "large.jsonl": '{"image_id": "1", "caption": "a dog", "references": ["a dog runs"]}\n'
+        '{"image_id": "2", "caption": "a cat", "references": ["a cat sits"]}\n',
     }
     for file, text in files.items():
         (tmp_path / file).write_text(text)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "my_values", raising=False)
-    callback = "+hydra.callbacks.mine._target_=my_values.Values"
     folder = [] if name is None else ["output_dir=run"]
     status, _, err = captau(*words, callback, *folder)
     assert status == 0, err
     returned = (tmp_path / "values.txt").read_text().strip()
     if name is None:
         assert returned == "None"
+        return
+    if name == "corpus.json":
+        assert float(returned) == json.loads((tmp_path / "run" / name).read_text())[column]
         return
     rows = pd.read_csv(tmp_path / "run" / name)
     if name == "overview.csv":
@@ -523,17 +552,69 @@ def test_a_refused_run_leaves_the_files_of_the_run_in_its_folder(tmp_path, monke
     ],
 )  # fmt: skip
 def test_a_headline_value_is_a_mean_of_rows_that_are_written(
-    words, name, column, query, captau, tmp_path, monkeypatch
+    words, name, column, query, captau, tmp_path, callback
 ):
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "my_values", raising=False)
-    (tmp_path / "my_values.py").write_text(CALLBACK)
-    callback = "+hydra.callbacks.mine._target_=my_values.Values"
     status, _, err = captau(*words, callback, "output_dir=run")
     assert status == 0, err
     rows = pd.read_csv(tmp_path / "run" / name).query(query)
     returned = float((tmp_path / "values.txt").read_text())
     assert returned == pytest.approx(rows[column].mean(), abs=1e-12)
+
+
+def test_the_headline_value_of_reproduce_is_the_share_of_cells_that_match(
+    captau, tmp_path, callback
+):
+    """Of three printed cells one is as recomputed, and two are not."""
+    paper = {
+        "title": "Doe 2026",
+        "citation": "@article{doe}",
+        "tables": [
+            {
+                "table": "Table 1",
+                "kind": "correlation",
+                "dataset": "demo",
+                "title": "Demo",
+                "scale": 100,
+                "rows": {"ROUGE": "rouge_l", "BLEU": "bleu_1", "BLEU-2": "bleu_2"},
+                "columns": {"tau": {"coefficient": "tau_b"}},
+            }
+        ],
+    }
+    folder = tmp_path / "my" / "paper"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text(yaml.safe_dump(paper))
+    assert captau("bench", "metrics=rouge_l", *CHEAP[1:], "output_dir=bench")[0] == 0
+    rows = pd.read_csv(tmp_path / "bench" / "correlations.csv")
+    tau_b = 100 * rows.loc[rows["coefficient"] == "tau_b", "value"].iloc[0]
+    printed = {"ROUGE": f"{tau_b:.1f}", "BLEU": "99.9", "BLEU-2": "12.3"}
+    lines = ["table,dataset,row,column,published,trained,source,note"]
+    lines += [f"Table 1,demo,{row},tau,{value},,Table 1," for row, value in printed.items()]
+    (folder / "mine.csv").write_text("\n".join([*lines, ""]))
+    words = ("paper=mine", "--config-dir=my", callback, "output_dir=run")
+    status, _, err = captau("reproduce", *words)
+    assert status == 0, err
+    matches = pd.read_csv(tmp_path / "run" / "comparison.csv")["match"]
+    assert matches.tolist() == [True, False, False]
+    assert float((tmp_path / "values.txt").read_text()) == 1 / 3
+
+
+def test_the_headline_value_of_estimate_is_the_powered_mean(captau, tmp_path, callback):
+    captions = {str(k): f"a dog {'runs ' * (k % 3)}" for k in range(30)}
+    (tmp_path / "c.json").write_text(json.dumps(captions))
+    (tmp_path / "r.json").write_text(json.dumps({k: ["a dog runs"] for k in captions}))
+    ratings = "".join(f"{k},{1 + k % 3}\n" for k in range(22))
+    (tmp_path / "e.csv").write_text(f"image_id,value\n{ratings}")
+    words = (
+        "candidates=c.json",
+        "references=r.json",
+        "ratings=e.csv",
+        "metrics=bleu_1",
+        "chosen=shuffled",
+    )
+    status, _, err = captau("estimate", *words, callback, "output_dir=run")
+    assert status == 0, err
+    rows = pd.read_csv(tmp_path / "run" / "estimates.csv").set_index("method")
+    assert float((tmp_path / "values.txt").read_text()) == rows.loc["powered", "value"]
 
 
 #: A sweeper that optimises: it tries two seeds, and writes what the jobs return.
