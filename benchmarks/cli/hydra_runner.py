@@ -21,8 +21,6 @@ from typing import Any, ClassVar
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -36,11 +34,11 @@ from ...metrics.progress import draw_no_bars
 from ...metrics.spec_text import split_at_commas
 from ..options.declaration import Composed
 from ..runs.output_folder import HYDRA_FOLDER, RUN_FILE, temporary_of
-from ..scoring.catalog import choices_of
 from .command import Command, Outcome
 from .hydra_config import QUIET, register
 from .hydra_errors import COMPOSITION_ERRORS, explain, explain_interpolation
 from .registry import find_command
+from .sweep_checks import check_sweep
 from .terminal import hide_log, show_log, show_text
 
 logger = logging.getLogger(__name__)
@@ -354,12 +352,7 @@ def run_hydra(command: Command, words: Sequence[str]) -> int:
         InputError: on overrides that cannot be composed, and whatever else of the user's cannot be used.
     """
     register(command)
-    _check_sweeper(command, words)
-    try:
-        _check_sweep(command, words)
-        _check_folders(words)
-    except HydraException as error:
-        raise explain(error, command) from error
+    check_sweep(command, words)
     job = Job(command.name)
     arguments = list(words)
     if folder := os.environ.get(CONFIG_DIR):
@@ -413,101 +406,6 @@ def _report(job: Job) -> int:
     for line in lines:
         show_text(f"captau: {line}", sys.stderr)
     return 1 if lines else job.outcome.status
-
-
-def _check_sweeper(command: Command, words: Sequence[str]) -> None:
-    """Check before any work that a sweeper which optimises is not asked of a command without a headline value.
-
-    Raises:
-        InputError: where it is.
-    """
-    for word in words:
-        key, _, sweeper = word.partition("=")
-        if key == "hydra.sweeper.direction" and "," in sweeper:
-            raise InputError(
-                f"{word}: a command returns one value; write hydra.sweeper.direction=maximize or minimize"
-            )
-        if key == "hydra/sweeper" and sweeper != "basic" and not command.options.objective:
-            raise InputError(
-                f"captau {command.name} returns no headline value, which {word} would optimise; leave it out"
-            )
-
-
-def _check_sweep(command: Command, words: Sequence[str]) -> None:
-    """Check that functions of a sweep have values: Hydra would run no job, and call this a success.
-
-    Raises:
-        InputError: where one has none, or needs another sweeper.
-    """
-    parser = OverridesParser.create()
-    groups = {option.key: option.config_group for option in command.declared()}
-    has_sweeper = any(word.startswith("hydra/sweeper=") for word in words)
-    for word in words:
-        key, _, value = word.partition("=")
-        if value.startswith("range("):
-            override = parser.parse_override(word)
-            if override.is_sweep_override() and not any(True for _ in override.sweep_iterator()):
-                raise InputError(f"{word}: the range has no values; give it a start below its stop")
-        elif value.lstrip("[\"'").startswith("extend_list("):
-            raise InputError(
-                f"{key}=: Hydra 1.3 has no function extend_list; write the whole list, as {key}=A,B"
-            )
-        elif value.startswith("interval(") and not has_sweeper:
-            raise InputError(
-                f"{word}: an interval needs a sweeper such as hydra/sweeper=optuna; without one, write {key}=range(…)"
-            )
-        elif value.startswith("glob(") and key in groups:
-            if not groups[key]:
-                raise InputError(
-                    f"{word}: glob() finds files of config groups, which {key}= is not of; write {key}=A,B"
-                )
-            pattern: Any = parser.parse_override(word).value()
-            if not pattern.filter(choices_of(key)):
-                raise InputError(f"{word}: no {key} matches; known: {', '.join(choices_of(key))}")
-
-
-def _check_folders(words: Sequence[str]) -> None:
-    """Check that a folder of Hydra's has an effect: a run has none of a sweep, nor a sweep that of a run.
-
-    Raises:
-        InputError: where one has none, or where the folder of a sweep hangs on a value that differs between its jobs.
-    """
-    keys = {word.partition("=")[0].lstrip("+") for word in words}
-    # Files of one's own may say that a run is a sweep.
-    if keys & {"experiment", "--config-name", "-cn"}:
-        return
-
-    is_sweep = bool(keys & {"-m", "--multirun"}) or "hydra.mode=MULTIRUN" in words
-    is_sweep = is_sweep and "hydra.mode=RUN" not in words
-    swept_keys = _find_swept_keys(words) if is_sweep else set[str]()
-    for word in words:
-        key, _, folder = word.partition("=")
-        if is_sweep and key == "hydra.run.dir":
-            raise InputError(
-                f"{word} is of a single run; write hydra.sweep.dir=, or leave --multirun out"
-            )
-        if not is_sweep and key in ("hydra.sweep.dir", "hydra.sweep.subdir"):
-            raise InputError(f"{word} is of a sweep; add --multirun, or write hydra.run.dir=")
-        if key in ("output_dir", "hydra.sweep.dir"):
-            for swept_key in swept_keys:
-                if f"${{{swept_key}}}" in folder:
-                    raise InputError(
-                        f"{word}: a sweep has one folder for all jobs; write hydra.sweep.subdir=${{{swept_key}}} beside it"
-                    )
-
-
-def _find_swept_keys(words: Sequence[str]) -> set[str]:
-    """Return the keys of the overrides that have several values."""
-    parser = OverridesParser.create()
-    swept_keys: set[str] = set()
-    for word in words:
-        # What Hydra cannot read it names itself, and flags are no overrides.
-        with contextlib.suppress(HydraException):
-            override = parser.parse_override(word)
-            if override.is_sweep_override():
-                swept_keys.add(override.get_key_element())
-
-    return swept_keys
 
 
 @contextlib.contextmanager
