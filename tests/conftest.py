@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import io
 import os
 import runpy
 import shutil
@@ -102,6 +103,11 @@ def record_steps(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[in
 
     monkeypatch.setattr(module, "progress_counter", count)
     return steps
+
+
+def give_stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """Put bytes into the standard input."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
 #: The backend of metrics that starts Java.

@@ -145,9 +145,9 @@ def test_a_name_of_a_source_that_is_not_imported_yet_is_taken() -> None:
     ],
 )
 def test_a_module_of_sources_says_what_it_has_to_be_like(
-    module: str, name: str, protocol: dict[str, int] | None, remedy: str, monkeypatch
+    module: str, name: str, protocol: dict[str, int] | None, remedy: str, own_registry: None
 ) -> None:
-    monkeypatch.setattr(registry, "_READERS", {})
+    registry._READERS.pop(name, None)
 
     def read(root: Path) -> CaptionSet:
         raise NotImplementedError
@@ -181,12 +181,8 @@ def test_the_usual_protocol_resolves(name: str) -> None:
     assert protocol.dimension or protocol.coefficients == ("accuracy",)
 
 
-def test_a_registration_alone_makes_a_dataset(tmp_path, monkeypatch) -> None:
+def test_a_registration_alone_makes_a_dataset(tmp_path, monkeypatch, own_registry) -> None:
     """Without a file in `conf/dataset/`, Python and the command line know it, with the usual protocol."""
-    for name in NAMES:
-        registry.card(name)  # a module that is imported first in between would register in vain
-    monkeypatch.setattr(registry, "_READERS", dict(registry._READERS))
-    monkeypatch.setattr(registry, "_PROTOCOLS", dict(registry._PROTOCOLS))
     demo = registry.load("demo")
     card = dataclasses.replace(demo.card, name="mini")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +19,14 @@ def limit_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Let the seconds by which limits count stand still until a test moves the one value of this list."""
     now = [0.0]
     monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+@pytest.fixture
+def machine_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let the time of the machine stand still until a test moves the one value of this list."""
+    now = [time.time()]
+    monkeypatch.setattr(time, "time", lambda: now[0])
     return now
 
 

@@ -320,9 +320,9 @@ def test_a_primary_file_of_ones_own(my, captau, tmp_path):
 @pytest.mark.parametrize(
     ("choice", "log", "line"),
     [
-        ("none", None, "captau: run="),
+        pytest.param("none", None, "captau: run=", marks=pytest.mark.slow),
         ("default", "captau.log", ""),
-        ("disabled", None, ""),
+        pytest.param("disabled", None, "", marks=pytest.mark.slow),
     ],
 )
 def test_logging_is_hydras_if_it_is_asked_for(choice, log, line, captau, tmp_path):
@@ -351,18 +351,19 @@ def test_verbose_shows_what_everybody_logs(captau, tmp_path):
     ("words", "folders"),
     [
         (["-m", "metrics=rouge_1,rouge_2", "output_dir=s"], ["s/0", "s/1"]),
-        (["--multirun", "metrics=[rouge_1,rouge_2],[rouge_l]", "output_dir=s"], ["s/0", "s/1"]),
+        pytest.param(["--multirun", "metrics=[rouge_1,rouge_2],[rouge_l]", "output_dir=s"], ["s/0", "s/1"], marks=pytest.mark.slow),
         (["hydra.mode=MULTIRUN", "metrics=rouge_1,rouge_2", "output_dir=s"], ["s/0", "s/1"]),
-        (["-m", "metrics=rouge_1", "statistics.seed=range(1,4)", "output_dir=s"], ["s/0", "s/1", "s/2"]),
-        (["-m", "metrics=rouge_1", "statistics.seed=choice(5,6)", "output_dir=s"], ["s/0", "s/1"]),
+        pytest.param(["-m", "metrics=rouge_1", "statistics.seed=range(1,4)", "output_dir=s"], ["s/0", "s/1", "s/2"], marks=pytest.mark.slow),
+        pytest.param(["-m", "metrics=rouge_1", "statistics.seed=choice(5,6)", "output_dir=s"], ["s/0", "s/1"], marks=pytest.mark.slow),
         (["-m", "metrics=rouge_1", "statistics.seed=sort(shuffle(5,6))", "output_dir=s"], ["s/0", "s/1"]),
-        (["-m", "metrics=rouge_1", "statistics.seed=tag(t,choice(5,6))", "output_dir=s"], ["s/0", "s/1"]),
-        (["-m", "metrics=rouge_1", "statistics.level=range(0.8,1,0.1)", "output_dir=s"], ["s/0", "s/1"]),
-        (["-m", "metrics=rouge_1", "dataset=glob([d*],exclude=demo2*)", "output_dir=s"], ["s/0"]),
+        pytest.param(["-m", "metrics=rouge_1", "statistics.seed=tag(t,choice(5,6))", "output_dir=s"], ["s/0", "s/1"], marks=pytest.mark.slow),
+        pytest.param(["-m", "metrics=rouge_1", "statistics.level=range(0.8,1,0.1)", "output_dir=s"], ["s/0", "s/1"], marks=pytest.mark.slow),
+        pytest.param(["-m", "metrics=rouge_1", "dataset=glob([d*],exclude=demo2*)", "output_dir=s"], ["s/0"], marks=pytest.mark.slow),
         (["-m", "metrics=rouge_1", "dataset=glob(dem*)", "output_dir=s"], ["s/0"]),
-        (
+        pytest.param(
             ["-m", "metrics=rouge_1", "statistics.seed=1,2", "hydra.sweep.dir=s", "hydra.sweep.subdir=seed${statistics.seed}"],
             ["s/seed1", "s/seed2"],
+            marks=pytest.mark.slow,
         ),
         (
             ["-m", "metrics=rouge_1", "statistics.seed=1,2", "output_dir=s", "hydra.sweep.subdir=${hydra.job.override_dirname}",
@@ -370,7 +371,7 @@ def test_verbose_shows_what_everybody_logs(captau, tmp_path):
             ["s/statistics.seed=1", "s/statistics.seed=2"],
         ),
         (["+experiment=swept", "metrics=rouge_1", "--config-dir=my"], ["s/0", "s/1"]),
-        (["-m", "experiment=quick", "model=big,small", "--config-dir=my", "output_dir=s"], ["s/0", "s/1"]),
+        pytest.param(["-m", "experiment=quick", "model=big,small", "--config-dir=my", "output_dir=s"], ["s/0", "s/1"], marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_a_sweep_has_a_folder_for_each_job(words, folders, my, captau, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 import captau
 from captau.benchmarks.evaluation.judged_pairs import PAIR_FLOORS
-from captau.benchmarks.runs.output_folder import OutputFolder
 from captau.benchmarks.runs.results import CORRELATION_COLUMNS, SCORE_COLUMNS, to_json
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.statistics.rating_table import CEILINGS
@@ -382,29 +380,6 @@ def test_the_table_says_how_many_items_have_fewer_references():
 def test_json_has_no_word_for_nan():
     told = {"a": float("nan"), "b": [1.5, (float("inf"),)]}
     assert json.loads(to_json(told)) == {"a": None, "b": [1.5, [None]]}
-
-
-@pytest.mark.parametrize("command", ["bench", "score", "agree", "rank"])
-def test_run_json_comes_last_and_has_the_digest_of_every_other_file(command, tmp_path, monkeypatch):
-    written = {}
-    monkeypatch.setattr(OutputFolder, "write", lambda _, files: written.update(files))
-    (tmp_path / "c.json").write_text('{"1": "a dog"}')
-    (tmp_path / "r.json").write_text('{"1": ["a dog"]}')
-    options = {
-        "bench": ["metrics=[rouge_1]"],
-        "agree": [],
-        "rank": ["metrics=rouge_1"],
-        "score": [
-            f"candidates={tmp_path / 'c.json'}",
-            f"references={tmp_path / 'r.json'}",
-            "metrics=[rouge_1]",
-        ],
-    }[command]
-    run_captau(command, f"output_dir={tmp_path / 'out'}", *options)
-    *names, last = written
-    assert last == "run.json"
-    digests = {name: hashlib.sha256(written[name]).hexdigest() for name in names}
-    assert json.loads(written[last])["files"] == digests
 
 
 def test_the_headline_is_printed_and_details_are_asked_for(tmp_path, capsys):

@@ -42,7 +42,7 @@ from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.benchmarks.edited_runs import edited_record
 from tests.benchmarks.printed import lines_of
-from tests.conftest import AWKWARD, run_captau, says
+from tests.conftest import AWKWARD, give_stdin, run_captau, says
 
 WORDS = [
     "a",
@@ -525,7 +525,7 @@ def captau(capsysbinary: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("CAPTAU_CACHE", os.environ["CAPTAU_CACHE"])
 
     def run(*words: str, stdin: bytes = b"") -> tuple[Any, str, str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        give_stdin(monkeypatch, stdin)
         ended = run_captau("score", *words)
         out, err = capsysbinary.readouterr()
         return ended, out.decode(), err.decode()
@@ -681,7 +681,7 @@ def test_files_need_no_names_and_a_pipe_is_standard_input(
     assert run_captau("score", "empty.json", "refs.json", *options, "output_dir=out2") == 0
     assert "1 of 2 captions is empty, punctuation apart" in capsys.readouterr().out
 
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(captions.encode())))
+    give_stdin(monkeypatch, captions.encode())
     assert run_captau("score", "-", "refs.json", *options, "stdout=corpus.json") == 0
     piped = json.loads(capsys.readouterr().out)
     assert piped == json.loads(Path("out/corpus.json").read_text(encoding="utf-8"))

@@ -149,6 +149,7 @@ else: raise AssertionError
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_the_three_lines_of_the_docs(tmp_path):
     """As they stand there: a metric, its test, first the baseline, then green, then red."""
     python = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)

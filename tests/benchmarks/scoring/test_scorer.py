@@ -518,16 +518,19 @@ def test_what_killed_runs_left_in_the_store_is_swept(store: ScoreStore) -> None:
     assert fresh.exists()
 
 
-def test_metrics_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("captau.benchmarks.scoring.scorer.count_cores", lambda: 2)
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_metrics_run_side_by_side() -> None:
     together = threading.Barrier(2, timeout=20)
     run_side_by_side(lambda _: together.wait() and None, [Length(), Shared()])
 
 
-def test_the_first_failure_is_raised_and_nothing_further_begun(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("captau.benchmarks.scoring.scorer.count_cores", lambda: 2)
+@pytest.mark.usefixtures("two_cores")
+def test_the_first_failure_is_raised_and_nothing_further_begun() -> None:
     together = threading.Barrier(2, timeout=20)
     begun: list[str] = []
 

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import io
 import json
-import sys
 import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,7 +32,7 @@ from captau.datasets.reading.json_files import (
 )
 from captau.datasets.reading.source_files import sha256
 from captau.datasets.schema import Scale, make_items
-from tests.conftest import AWKWARD, says
+from tests.conftest import AWKWARD, give_stdin, says
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
 HALF = "\ud800"
@@ -303,7 +302,7 @@ def test_a_line_that_is_half_a_character(tmp_path: Path) -> None:
 def test_standard_input_is_read_more_than_once(
     content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    give_stdin(monkeypatch, content)
     source = JsonSource(STDIN)
     assert source.name == "standard input"
     for _ in range(2):

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from captau.datasets.errors import MissingFileError
-from captau.datasets.reading import source_files
 from captau.datasets.reading.source_files import (
     bibtex,
     count_parts,
@@ -174,16 +173,14 @@ def test_the_name_of_a_part_tells_how_many_there_are() -> None:
     assert [count_parts(p) for p in (paths, paths[:1], [Path("a.csv"), Path("b.csv")])] == [4, 4, 2]
 
 
-def test_a_dataset_is_partly_there_where_some_but_not_all_files_lack(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    card = Card("made", "Made", "1", "", "", "", partial=True)
-    monkeypatch.setattr(source_files, "used", lambda root, card: ["a", "b"])
-    found = {}
-    for lacking in ([], ["a"], ["a", "b"]):
-        monkeypatch.setattr(source_files, "missing", lambda root, card, lacking=lacking: lacking)
-        found[len(lacking)] = partly(tmp_path, card)
-    assert found == {0: False, 1: True, 2: False}
+def test_a_dataset_is_partly_there_where_some_but_not_all_files_lack(tmp_path: Path) -> None:
+    sources = (SourceFile("a.csv", "u"), SourceFile("b.csv", "u"))
+    card = Card("made", "Made", "1", "", "", "", sources=sources, partial=True)
+    found = [partly(tmp_path, card)]
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).touch()
+        found.append(partly(tmp_path, card))
+    assert found == [False, True, False]
 
 
 def test_an_image_id_does_not_climb(tmp_path: Path) -> None:

@@ -295,10 +295,10 @@ def test_pictures_need_a_folder_that_can_be_written(
 ) -> None:
     """Without one the captions are there all the same."""
     (tmp_path / "file").touch()
-    monkeypatch.setattr(demo, "cache_folder", lambda *names: Path(tmp_path, *names))
+    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path))
     assert demo.pictures() == tmp_path / "demo" / "1"
     assert demo.pictures() == tmp_path / "demo" / "1"
-    monkeypatch.setattr(demo, "cache_folder", lambda *names: Path(tmp_path, "file", *names))
+    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "file"))
     assert demo.pictures() is None
     assert set(demo.load_demo(tmp_path).items["image"]) == {None}
 
@@ -402,10 +402,12 @@ def test_an_unknown_picture_is_named_with_near_ones() -> None:
 
 
 def test_a_picture_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "cache_folder", lambda *_: tmp_path)
+    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path))
+    folder = tmp_path / "demo" / "1"
+    folder.mkdir(parents=True)
     first, second, *_ = sorted(SCENES)
-    (tmp_path / first).write_bytes(b"mine")
-    assert demo.pictures() == tmp_path
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(SCENES)
-    assert (tmp_path / first).read_bytes() == b"mine"
-    assert (tmp_path / second).read_bytes().startswith(b"\x89PNG")
+    (folder / first).write_bytes(b"mine")
+    assert demo.pictures() == folder
+    assert sorted(path.name for path in folder.iterdir()) == sorted(SCENES)
+    assert (folder / first).read_bytes() == b"mine"
+    assert (folder / second).read_bytes().startswith(b"\x89PNG")

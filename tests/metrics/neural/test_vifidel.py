@@ -61,10 +61,9 @@ def split_words(text):
 
 
 @pytest.fixture
-def analyser(monkeypatch):
+def analyser(monkeypatch, all_extras):
     """Words are split without scikit-learn."""
     monkeypatch.setattr(vifidel, "_analyser", lambda: split_words)
-    monkeypatch.setattr(base, "find_spec", lambda name: True)
 
 
 @pytest.mark.dev
@@ -273,9 +272,8 @@ def test_word_vectors_in_npz_of_another_shape(tmp_path):
         read_vectors(tmp_path / "v.npz", {"a"})
 
 
-def test_a_missing_extra_and_missing_files_are_said(tmp_path, monkeypatch):
+def test_a_missing_extra_and_missing_files_are_said(tmp_path, monkeypatch, all_extras):
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
-    monkeypatch.setattr(base, "find_spec", lambda name: True)
     assert "give labels=FILE" in str(metric("vifidel").find_unavailability(ITEMS))
     monkeypatch.setattr(base, "find_spec", lambda name: None)
     assert "pip install 'captau[neural]'" in str(made(tmp_path, LABELS).find_unavailability(ITEMS))

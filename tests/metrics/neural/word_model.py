@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from captau.metrics import base
 from captau.metrics.neural import sentence_cosine
 from captau.metrics.neural.text import TextEncoder
 
@@ -35,7 +34,7 @@ def encode(self, texts):
 
 
 @pytest.fixture
-def word_model(tmp_path, monkeypatch):
+def word_model(tmp_path, monkeypatch, all_extras):
     """The folder of the model, whose window is 6 tokens: four words."""
     folder = tmp_path / "word model"
     folder.mkdir()
@@ -43,7 +42,6 @@ def word_model(tmp_path, monkeypatch):
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "model.safetensors").write_bytes(b"weights")
     monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(base, "find_spec", lambda name: True)
     monkeypatch.setattr(TextEncoder, "_tokenizer", Tokenizer())
     monkeypatch.setattr(sentence_cosine._SentenceEncoder, "__call__", encode)
     monkeypatch.setattr(sentence_cosine.TextModel, "asked", [], raising=False)

@@ -27,6 +27,12 @@ def shell(monkeypatch):
     return do
 
 
+@pytest.fixture
+def frequent_looks(monkeypatch):
+    """Let the pool look after its workers a hundred times a second."""
+    monkeypatch.setattr(worker_pool, "_LOOK_INTERVAL", 0.01)
+
+
 class Lifecycle:
     """Notes which workers' submissions are given up and why."""
 
@@ -98,9 +104,8 @@ def test_a_process_that_ends_soon_pauses_longer(shell, monkeypatch):
     ],
 )
 def test_the_pool_gives_up_what_an_ended_or_slow_worker_had_begun(
-    shell, monkeypatch, command, is_overdue, reasons
+    shell, frequent_looks, command, is_overdue, reasons
 ):
-    monkeypatch.setattr(worker_pool, "_LOOK_INTERVAL", 0.01)
     shell(command)
     lifecycle = Lifecycle(is_overdue)
     pool = WorkerPool(lifecycle, {}, n_evaluating=2)
@@ -116,8 +121,7 @@ def test_the_pool_gives_up_what_an_ended_or_slow_worker_had_begun(
     assert not any(worker.is_alive for worker in pool._workers)
 
 
-def test_no_worker_starts_without_submissions_unless_people_are_to_be_scored(shell, monkeypatch):
-    monkeypatch.setattr(worker_pool, "_LOOK_INTERVAL", 0.01)
+def test_no_worker_starts_without_submissions_unless_people_are_to_be_scored(shell, frequent_looks):
     shell("exec sleep 60")
     for starts_at_once in (False, True):
         lifecycle = Lifecycle()

@@ -20,19 +20,19 @@ from tests.server.challenge.conftest import serve_options
 from tests.server.collect.conftest import make_site as make_study_site
 
 
-def test_the_clock_goes_on_from_the_latest_time_of_the_database(monkeypatch):
+def test_the_clock_goes_on_from_the_latest_time_of_the_database(machine_clock, monkeypatch):
     now = [50.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    machine_clock[0] = 1000.0
     clocks = Clock(), Clock(3000.0), Clock(1.0)
     now[0] = 57.5
     assert [clock() for clock in clocks] == [1007.5, 3007.5, 1007.5]
 
 
-def test_the_clock_never_runs_backwards(monkeypatch):
+def test_the_clock_never_runs_backwards(machine_clock):
     clock = Clock()
     before = clock()
-    monkeypatch.setattr(time, "time", lambda: 0.0)
+    machine_clock[0] = 0.0
     assert before <= clock() <= before + 60
     assert Clock(earliest=before)() >= before  # a restart after the machine's clock was put back
 
@@ -41,8 +41,8 @@ def test_the_clock_never_runs_backwards(monkeypatch):
     ("hours", "lead"),
     [(0, None), (0.9, None), (1.2, "an hour"), (47, "47 hours"), (240, "10 days")],
 )
-def test_a_clock_that_is_an_hour_ahead_says_so(hours, lead, monkeypatch):
-    monkeypatch.setattr(time, "time", lambda: 1e9)
+def test_a_clock_that_is_an_hour_ahead_says_so(hours, lead, machine_clock):
+    machine_clock[0] = 1e9
     warning = Clock(1e9 + 3600 * hours).warning
     if lead is None:
         assert warning == ""

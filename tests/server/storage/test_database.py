@@ -6,7 +6,6 @@ import asyncio
 import socket
 import sqlite3
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -245,8 +244,8 @@ def test_an_unusable_port_is_reported():
         listen("no.such.host.example", 0)
 
 
-def test_sessions_survive_a_clock_that_is_put_back(monkeypatch):
-    sessions, now = Sessions(b"secret"), time.time()
+def test_sessions_survive_a_clock_that_is_put_back(machine_clock):
+    sessions, now = Sessions(b"secret"), machine_clock[0]
     cookie = sessions.write(Session.new(3))
     for offset, is_valid in (
         (-86_400, True),
@@ -254,7 +253,7 @@ def test_sessions_survive_a_clock_that_is_put_back(monkeypatch):
         (MEMBER_AGE - 60, True),
         (MEMBER_AGE + 60, False),
     ):
-        monkeypatch.setattr(time, "time", lambda offset=offset: now + offset)
+        machine_clock[0] = now + offset
         assert (sessions.read(cookie, MEMBER_AGE) is not None) == is_valid
     assert Sessions(b"other").read(cookie, MEMBER_AGE) is None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from argon2 import PasswordHasher
 
 from captau.server.web import passwords
 from captau.server.web.errors import RefusedError
@@ -14,8 +13,6 @@ from tests.conftest import says
 
 
 def test_the_admin_s_password_is_set_once_and_ends_sessions(database, monkeypatch):
-    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(passwords, "_hasher", hasher)
     admin = AdminAccount(database)
     assert (admin.epoch, admin.has_password) == (0, False)
     hint = "dashboard: http://x/admin/setup?code=CODE (choose a password)"

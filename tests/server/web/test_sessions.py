@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 from captau.server.storage.site_settings import (
     settings_with_prefix,
@@ -11,7 +10,7 @@ from captau.server.storage.site_settings import (
 from captau.server.web.sessions import ADMIN_AGE, MEMBER_AGE, EndedSessions, Session, Sessions
 
 
-def test_a_session_is_its_own_for_its_time(monkeypatch):
+def test_a_session_is_its_own_for_its_time(machine_clock):
     assert (MEMBER_AGE, ADMIN_AGE) == (7_776_000, 43_200)  # 90 days, 12 hours
     session = Session.new()
     assert session == Session(session.name, None, False, 0)
@@ -19,11 +18,11 @@ def test_a_session_is_its_own_for_its_time(monkeypatch):
     full = Session.new(7, admin=True, epoch=3)
     assert (full.member, full.admin, full.epoch) == (7, True, 3)
     sessions = Sessions(b"secret")
-    cookie, now = sessions.write(full), time.time()
+    cookie = sessions.write(full)
     assert sessions.read(cookie, 100) == full
     assert sessions.read(f"{cookie}x", 100) is None
     assert sessions.read(None, 100) is None
-    monkeypatch.setattr(time, "time", lambda: now + 102)
+    machine_clock[0] += 102
     assert sessions.read(cookie, 100) is None
     token = sessions.token(full)
     assert (len(token), sessions.is_token_of(full, token)) == (64, True)
@@ -31,15 +30,15 @@ def test_a_session_is_its_own_for_its_time(monkeypatch):
     assert not sessions.is_token_of(full, "")
 
 
-def test_ended_sessions_are_kept_until_their_cookies_have_expired(database, monkeypatch):
+def test_ended_sessions_are_kept_until_their_cookies_have_expired(database, machine_clock):
     ended, first, second = EndedSessions(database), Session.new(1), Session.new(1)
     asyncio.run(ended.add(first))
     assert (first in ended, second in ended) == (True, False)
     assert first in EndedSessions(database)
-    now = time.time()
+    now = machine_clock[0]
     kept = []
     for seconds in (MEMBER_AGE - 60, MEMBER_AGE + 60):
-        monkeypatch.setattr(time, "time", lambda seconds=seconds: now + seconds)
+        machine_clock[0] = now + seconds
         EndedSessions(database)
         kept.append(database.run_blocking(lambda c: len(settings_with_prefix(c, "ended session "))))
     assert kept == [1, 0]

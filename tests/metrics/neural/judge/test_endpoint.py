@@ -13,7 +13,6 @@ from captau.metrics.neural.judge import endpoint
 from captau.metrics.neural.judge.answers import Answers
 from captau.metrics.neural.judge.endpoint import Question, SpendingLimits, SpentError
 from tests.conftest import raises_exactly
-from tests.metrics.neural.judge.judge_stub import said
 
 
 def test_limits_are_reached_and_not_passed():
@@ -84,63 +83,6 @@ def response(status, text, body=None):
 )
 def test_refusals_are_one_line_with_a_remedy(answer, with_key, message):
     assert endpoint._refusal(answer, with_key) == message
-
-
-@pytest.mark.parametrize("retries", [0, 3, 8])
-def test_waits_double_up_to_a_minute(retries, monkeypatch, tmp_path):
-    monkeypatch.delenv("CAPTAU_JUDGE_KEY", raising=False)
-    posted, pauses = [], []
-
-    def post(url, **options):
-        posted.append((url, options["json"], options["timeout"], options["allow_redirects"]))
-        return SimpleNamespace(status_code=503, headers={})
-
-    monkeypatch.setattr(endpoint.Endpoint, "_session", SimpleNamespace(post=post))
-    monkeypatch.setattr(endpoint.Endpoint, "_pause", lambda self, seconds: pauses.append(seconds))
-    announced = []
-    one = endpoint.Endpoint(
-        *("http://h/v1/", {"model": "m"}, Answers(tmp_path), SpendingLimits(None, None)),
-        *(1, retries, 7.5, lambda *words: announced.append(words)),
-    )
-    question = Question("why")
-    with raises_exactly(
-        f"http://h/v1/: item 0: status 503, {retries + 1} times; 0 of 1 answers are kept, and a new run goes on "
-        f"from there"
-    ):
-        one.ask([question], lambda i: f"item {i}", announced.append)
-    body = {"model": "m", "messages": [{"role": "user", "content": "why"}]}
-    assert posted == [("http://h/v1/chat/completions", body, 7.5, False)] * (retries + 1)
-    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60][:retries]
-    assert announced == [0, ([question], [])]
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"), [("300", None), ("301", "status 429, and asks to wait 301 s")]
-)
-def test_the_longest_wait_is_five_minutes(asked, message, monkeypatch, tmp_path):
-    answers = iter([(429, asked), (200, None)])
-    pauses = []
-
-    def post(*_, **__):
-        status, wait = next(answers)
-        return SimpleNamespace(
-            status_code=status, headers={"Retry-After": wait}, json=lambda: said("0.5")
-        )
-
-    monkeypatch.setattr(endpoint.Endpoint, "_session", SimpleNamespace(post=post))
-    monkeypatch.setattr(endpoint.Endpoint, "_pause", lambda self, seconds: pauses.append(seconds))
-    one = endpoint.Endpoint(
-        *("http://h", {}, Answers(tmp_path), SpendingLimits(None, None), 1, 1, 1.0),
-        lambda *_: None,
-    )
-    if message is None:
-        assert one.ask([Question("a")], str, lambda _: None) == [said("0.5")]
-        assert pauses == [300.0]
-    else:
-        with raises_exactly(
-            f"http://h: 0: {message}; 0 of 1 answers are kept, and a new run goes on from there"
-        ):
-            one.ask([Question("a")], str, lambda _: None)
 
 
 def test_images_are_sent_as_they_are_where_endpoints_take_them(tmp_path):

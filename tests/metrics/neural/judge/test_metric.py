@@ -253,6 +253,7 @@ def test_requests_run_in_parallel_within_the_limit(stub):
         ((429, {"Retry-After": "7"}, b""), [7.0]),
         ((503, {"Retry-After": "0"}, b""), [0.0]),
         ((429, {"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}, b""), [0.0]),
+        ((429, {"Retry-After": "300"}, b""), [300.0]),
         ((429, {"Retry-After": "soon"}, b""), [1.0]),
         ((429, {}, b""), [1.0]),
         ((500, {}, b"<html>"), [1.0]),
@@ -271,16 +272,17 @@ def test_a_fault_that_passes(fault, waits, stub, pauses):
 
 
 def test_waits_grow_and_end(stub, pauses, cache):
-    stub.faults = [(503, {}, b"")] * 8
-    with says(stub.url, "x0: status 503, 8 times", "0 of 1 answers are kept"):
-        judge(stub, retries=7).score(rows())
-    assert pauses == [1, 2, 4, 8, 16, 32, 60]
-    assert len(stub.asked) == 8
+    stub.faults = [(503, {}, b"")] * 9
+    with says(stub.url, "x0: status 503, 9 times", "0 of 1 answers are kept"):
+        judge(stub, retries=8).score(rows())
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert len(stub.asked) == 9
 
 
-def test_an_endpoint_that_asks_to_wait_too_long_is_given_up(stub, pauses):
-    stub.faults = [(429, {"Retry-After": "86400"}, b"")]
-    with says("x0: status 429, and asks to wait 86400 s"):
+@pytest.mark.parametrize("seconds", ["301", "86400"])
+def test_an_endpoint_that_asks_to_wait_too_long_is_given_up(seconds, stub, pauses):
+    stub.faults = [(429, {"Retry-After": seconds}, b"")]
+    with says(f"x0: status 429, and asks to wait {seconds} s"):
         judge(stub).score(rows())
     assert pauses == []
 

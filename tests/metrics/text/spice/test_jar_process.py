@@ -19,7 +19,6 @@ from captau.metrics.rows import Rows
 from captau.metrics.text import java as java_module
 from captau.metrics.text.spice import jar_process as spice_java
 from captau.metrics.text.spice import metric as spice
-from captau.metrics.text.spice import models as spice_models
 from captau.metrics.text.spice.jar_process import ParseFailure
 from tests.conftest import says
 
@@ -35,10 +34,9 @@ SCORES = f'[{{"scores": {{"All": {{"f": 0.5, "pr": 0.25, "re": 1.0}}, {KINDS}}}}
 
 
 @pytest.fixture
-def script(tmp_path, monkeypatch):
+def script(tmp_path, monkeypatch, no_jars):
     """Return a function that lets a script stand for Java, with an empty store."""
     monkeypatch.setattr(spice_java, "load_jars", list)
-    monkeypatch.setattr(spice_models, "JARS", ())
     monkeypatch.setattr(spice, "tokenize_rows", lambda rows: (rows.captions, rows.references))
     monkeypatch.setattr(java_module, "_EXIT_SECONDS", 2.0)
     monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))

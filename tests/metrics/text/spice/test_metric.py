@@ -13,7 +13,6 @@ from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from captau.metrics.text.spice import jar_process as spice_java
 from captau.metrics.text.spice import metric as spice
-from captau.metrics.text.spice import models as spice_models
 
 NAN = np.nan
 #: Caption, references, and F, precision, recall, then F of objects, relations, attributes, colours,
@@ -96,10 +95,9 @@ def test_each_row_has_its_own_scores_in_any_order(scores):
 
 
 @pytest.mark.java
-def test_related_metrics_are_columns_of_one_computation(monkeypatch):
+def test_related_metrics_are_columns_of_one_computation(monkeypatch, no_jars):
     calls = itertools.count()
     columns = np.arange(18.0).reshape(2, 9)
-    monkeypatch.setattr(spice_models, "JARS", ())
     monkeypatch.setattr(spice, "_score_rows", lambda rows: (next(calls), columns)[1])
     rows = Rows.from_items([{"caption": c, "references": ("a cat",)} for c in ("a dog", "a bird")])
     names = ["spice", *metric("spice").companions]
@@ -110,9 +108,8 @@ def test_related_metrics_are_columns_of_one_computation(monkeypatch):
 
 
 @pytest.mark.java
-def test_the_corpus_score_is_the_mean_over_the_rows_that_have_one(monkeypatch):
+def test_the_corpus_score_is_the_mean_over_the_rows_that_have_one(monkeypatch, no_jars):
     columns = np.full((3, 9), [[0.5], [NAN], [1.0]])
-    monkeypatch.setattr(spice_models, "JARS", ())
     monkeypatch.setattr(spice, "_score_rows", lambda rows: columns)
     rows = [
         {"caption": c, "references": ("a",), "weight": w}

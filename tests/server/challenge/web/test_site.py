@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
@@ -83,12 +82,12 @@ def test_a_site_below_a_path_ignores_the_host_header(serve_small):
 
 @pytest.mark.parametrize("days", [-3, 3])
 def test_a_machine_s_clock_that_is_set_anew_gives_no_second_day_and_ends_no_phase(
-    serve_small, monkeypatch, days
+    serve_small, machine_clock, days
 ):
     site, url = serve_small(phases=[{"name": "test", "per_day": 1, "to": "2099-01-01"}])
-    ann, now = sign_up(url, "Ann"), time.time()
+    ann, now = sign_up(url, "Ann"), machine_clock[0]
     record_verdict(site, submission_key(ann.upload("small", "r.json", valid_captions())))
-    monkeypatch.setattr(time, "time", lambda: now + 86_400 * days)
+    machine_clock[0] += 86_400 * days
     bob = sign_up(url, "Bob")
     record_verdict(site, submission_key(bob.upload("small", "r.json", valid_captions())))
     for member in (ann, bob):

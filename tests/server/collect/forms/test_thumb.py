@@ -174,13 +174,12 @@ def test_named_annotators_get_their_images_in_their_turn(serve_small):
     assert "its note is their name: Ann, Ben" in admin.get("/admin").text
 
 
-def test_who_comes_too_late_checks_what_another_annotator_left(serve_small, monkeypatch):
+def test_who_comes_too_late_checks_what_another_annotator_left(serve_small, clock):
     """After ten minutes a page is somebody else's; a late answer does not overwrite theirs unseen."""
     site, url = serve_small("thumb", items={"limit": 1})
     slow, quick = join_study(url), join_study(url)
     page = slow.get("/rate")
-    clock = site.store.clock
-    monkeypatch.setattr(site.store, "clock", lambda: clock() + 601)
+    clock[0] += 601
     quick.post("/rate", fill_in(quick.get("/rate"), precision_1=1, precision_2=1, precision_3=1))
     late = slow.post("/rate", fill_in(page))
     assert late.status == 400
@@ -193,12 +192,11 @@ def test_who_comes_too_late_checks_what_another_annotator_left(serve_small, monk
     assert {value["precision"] for value in settled} == {2}
 
 
-def test_who_comes_after_all_others_checks_once_more(serve_small, monkeypatch):
+def test_who_comes_after_all_others_checks_once_more(serve_small, clock):
     site, url = serve_small("thumb", ratings=2, items={"limit": 1})
     slow, *others = (join_study(url) for _ in range(3))
     slow.get("/rate")
-    clock = site.store.clock
-    monkeypatch.setattr(site.store, "clock", lambda: clock() + 601)
+    clock[0] += 601
     for browser in others:
         lowest = {f"precision_{k}": 1 for k in range(1, 4)}
         browser.post("/rate", fill_in(browser.get("/rate"), **lowest))

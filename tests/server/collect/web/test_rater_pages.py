@@ -26,10 +26,8 @@ def test_a_good_bad_study_ends_when_it_has_all_answers(serve_small):
     assert refused.status == 400
 
 
-def test_an_answer_takes_the_seconds_from_showing_to_answering(serve_small, monkeypatch):
+def test_an_answer_takes_the_seconds_from_showing_to_answering(serve_small, clock):
     site, url = serve_small("good_bad")
-    clock = [site.store.clock()]
-    monkeypatch.setattr(site.store, "clock", lambda: clock[0])
     browser = join_study(url)
     for seconds in (7, 60):
         page = browser.get("/rate")

@@ -1,0 +1,16 @@
+"""The registry of datasets, for tests that register some."""
+
+from __future__ import annotations
+
+import pytest
+
+from captau.datasets import registry
+
+
+@pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what a test registers be forgotten afterwards; all of captau's own datasets are known before."""
+    for name in registry.names():
+        registry.card(name)  # a module that is imported first in between would register in vain
+    monkeypatch.setattr(registry, "_READERS", dict(registry._READERS))
+    monkeypatch.setattr(registry, "_PROTOCOLS", dict(registry._PROTOCOLS))
