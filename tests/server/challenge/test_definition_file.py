@@ -12,6 +12,7 @@ from captau.server.challenge.definition_file import read_challenges
 from captau.server.challenge.evaluation import make_evaluator
 from tests.conftest import run_captau, says
 from tests.server.challenge.conftest import write_challenge
+from tests.yaml_values import VALUES, check_change, paths_of
 
 #: The fields of a valid file, one of which each case changes; `None` removes it.
 VALID_FIELDS = {
@@ -51,6 +52,41 @@ def test_the_unchanged_fields_are_valid(tmp_path, kind):
     make_evaluator(challenge).check_challenge()
     assert (challenge.name, challenge.kind, challenge.source) == ("right", kind, f"{path}:1")
     assert challenge.rank_by == {"captions": "rouge_l", "metrics": "tau_b overall"}[kind]
+
+
+#: Files with all the fields of their kind, each of which gets a value of each type of YAML's.
+WHOLE_FILES = {
+    "captions": {
+        "phases": [{"name": "dev", "from": "2027-01-01", "to": "2027-02-01", "per_day": 3, "in_all": 9}],
+        "references": [{"name": "c2", "file": "references.json", "split": "val"}],
+        "metrics": ["rouge_l", "bleu_1"],
+        "human": "last",
+        "title": "Small",
+        "intro": "Hello.",
+        "rank_by": "rouge_l",
+        "statistics": {"interval": "none", "replicates": 10, "seed": 1},
+        "visibility": {"leaderboard": "public", "per_item": True, "exact": False},
+        "limits": {"memory": 100, "seconds": 10},
+    },
+    "metrics": {
+        "phases": [{"name": "all"}],
+        "dataset": "file",
+        "ratings": {"path": "ratings.csv", "image": "image_id", "value": "score"},
+        "protocol": {"coefficients": ["tau_b"], "references": "first_k", "k": 1},
+        "visibility": {"references": True},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [pytest.param("captions", marks=pytest.mark.slow), "metrics"])
+def test_a_value_of_each_type_in_each_key_is_read_or_named_with_file_and_line(tmp_path, kind):
+    path, _ = write_changed(tmp_path, kind, name="right")
+    content = {"name": "small", "kind": kind, **WHOLE_FILES[kind]}
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    assert read_challenges(str(path))
+    for keys in paths_of(content):
+        for value in VALUES:
+            check_change(lambda: read_challenges(str(path)), path, content, keys, value)
 
 
 @pytest.mark.parametrize(
