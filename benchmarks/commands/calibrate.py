@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +47,7 @@ from ..runs.frames import make_frame, mean_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, tables_as_csv
 from ..runs.tables import ResultTable
-from ..scoring.catalog import metric_style
+from ..scoring.catalog import metric_labels
 from ..scoring.unavailable_metrics import (
     check_works_without_references,
     find_unavailable,
@@ -108,7 +109,7 @@ PAIRS = "pairs"
 
 
 @dataclass
-class _Found:
+class _Findings:
     """The findings so far.
 
     Attributes:
@@ -134,7 +135,7 @@ def run(options: CalibrateOptions) -> Results:
         InputError: on an unknown name, missing or malformed data, or too few good or bad captions in a half.
     """
     clock = RunClock()
-    found = _Found()
+    findings = _Findings()
     every_metric = [*options.metrics, *options.repeats]
     unlabelled = _read_unlabelled(options)
     left_out = LeftOutDatasets()
@@ -157,26 +158,48 @@ def run(options: CalibrateOptions) -> Results:
         )
         for prepared in prepared_datasets:
             with left_out.leave_out(prepared.name):
-                _DatasetCalibrator.make(prepared, options, unlabelled, found).add_all()
+                _DatasetCalibrator.make(prepared, options, unlabelled, findings).add_all()
 
     left_out.check(len(prepared_datasets))
     prepared_datasets.left_out.update(left_out)
     warn_unavailable([prepared.missing for prepared in prepared_datasets])
 
-    labels = {metric.spec: metric_style(metric).label for metric in every_metric}
-    frames = {
-        "calibration.csv": make_frame(found.calibration, CALIBRATION_COLUMNS),
-        "bins.csv": make_frame(found.bins, BIN_COLUMNS),
-        "roc.csv": make_frame(found.roc, ROC_COLUMNS),
-    }
-    measures = "whether metrics' yes can be believed"
     record = prepared_datasets.record(
         "calibrate",
         options.configuration,
-        measures,
+        "whether metrics' yes can be believed",
         clock,
         seed=options.statistics.seed,
     )
+    if options.statistics.uses_resampling:
+        record["intervals"] = _describe_intervals(options, is_corrected=unlabelled is not None)
+    if unlabelled is not None:
+        record["candidates"] = dict(unlabelled.hashes)
+    return _make_results(options, findings, metric_labels(every_metric), record)
+
+
+def _describe_intervals(options: CalibrateOptions, *, is_corrected: bool) -> dict[str, str]:
+    """Return the words and the sources that `run.json` has of intervals."""
+    words = (
+        f"{interval_words(options.statistics)}, of shares Wilson's for as many captions as their images are worth, "
+        f"seed {options.statistics.seed}"
+    )
+    correction = CORRECTION_CITATION if is_corrected else ""
+    return {"words": words, "citation": CITATION + correction}
+
+
+def _make_results(
+    options: CalibrateOptions,
+    findings: _Findings,
+    labels: Mapping[str, str],
+    record: Mapping[str, Any],
+) -> Results:
+    """Return the tables, figures and files of what was found."""
+    frames = {
+        "calibration.csv": make_frame(findings.calibration, CALIBRATION_COLUMNS),
+        "bins.csv": make_frame(findings.bins, BIN_COLUMNS),
+        "roc.csv": make_frame(findings.roc, ROC_COLUMNS),
+    }
     table_choices = CalibrationTableChoices(
         good=options.good,
         choose=options.choose,
@@ -185,20 +208,11 @@ def run(options: CalibrateOptions) -> Results:
         rule=options.probabilities,
         statistics=options.statistics,
     )
-    tables = [*calibration_tables(found.dimensions, labels, table_choices), *found.tables]
+    tables = [*calibration_tables(findings.dimensions, labels, table_choices), *findings.tables]
     figures = {
         **reliability_figure(frames["bins.csv"], labels),
         **roc_figure(frames["roc.csv"], frames["calibration.csv"], labels),
     }
-    if options.statistics.uses_resampling:
-        words = (
-            f"{interval_words(options.statistics)}, of shares Wilson's for as many captions as their images are worth, "
-            f"seed {options.statistics.seed}"
-        )
-        corrected = "" if unlabelled is None else CORRECTION_CITATION
-        record["intervals"] = {"words": words, "citation": CITATION + corrected}
-    if unlabelled is not None:
-        record["candidates"] = dict(unlabelled.hashes)
     return Results(
         frames,
         record,
@@ -243,7 +257,7 @@ class _DatasetCalibrator:
         prepared: the dataset and its metrics.
         options: of the command.
         unlabelled: captions that nobody judged; None where there are none.
-        found: what was found so far.
+        findings: what was found so far.
         scores: by metric and item id, more is better.
         image: the number of each item's image, by item id.
         is_first: whether an image is of the first half, shape (n_images,).
@@ -252,7 +266,7 @@ class _DatasetCalibrator:
     prepared: PreparedDataset
     options: CalibrateOptions
     unlabelled: UnlabelledCaptions | None
-    found: _Found
+    findings: _Findings
     scores: dict[str, pd.Series]
     image: pd.Series
     is_first: Mask
@@ -263,7 +277,7 @@ class _DatasetCalibrator:
         prepared: PreparedDataset,
         options: CalibrateOptions,
         unlabelled: UnlabelledCaptions | None,
-        found: _Found,
+        findings: _Findings,
     ) -> _DatasetCalibrator:
         """Score a dataset and draw its halves."""
         item_ids = prepared.selection.items["item_id"]
@@ -276,7 +290,7 @@ class _DatasetCalibrator:
             prepared=prepared,
             options=options,
             unlabelled=unlabelled,
-            found=found,
+            findings=findings,
             scores=prepared.scores(metrics=scored),
             image=pd.Series(image, index=item_ids),
             is_first=draw_first_half(n_images, options.statistics.seed),
@@ -342,7 +356,7 @@ class _DatasetCalibrator:
             caveats=self.prepared.caveats,
             unlabelled="" if self.unlabelled is None else self.unlabelled.name,
         )
-        self.found.dimensions.append(dimension)
+        self.findings.dimensions.append(dimension)
 
     def add_metric(
         self, metric: Metric, dimension: str, is_good: pd.Series, image: Ints
@@ -381,9 +395,9 @@ class _DatasetCalibrator:
         caveat = self.prepared.caveats.get(metric.spec, "")
         for measure in measures:
             row = {**names, **vars(measure), "note": join_notes(measure.note, caveat)}
-            self.found.calibration.append(row)
-        self.found.bins += [{**names, **row} for row in calibration.bins]
-        self.found.roc += [{**names, **row} for row in calibration.roc]
+            self.findings.calibration.append(row)
+        self.findings.bins += [{**names, **row} for row in calibration.bins]
+        self.findings.roc += [{**names, **row} for row in calibration.roc]
         return measures
 
     def repeats_of(self, metric: Metric, is_good: pd.Series) -> list[Floats]:
@@ -418,15 +432,15 @@ class _DatasetCalibrator:
                     "n_items": row["n_pairs"],
                     "note": row["note"],
                 }
-                self.found.calibration.append(measured)
+                self.findings.calibration.append(measured)
                 if not np.isnan(row["people"]):
                     people = {"measure": f"{row['bias']}_people", "value": row["people"]}
                     no_interval = {"ci_low": np.nan, "ci_high": np.nan}
-                    self.found.calibration.append({**measured, **people, **no_interval})
+                    self.findings.calibration.append({**measured, **people, **no_interval})
 
-        labels = {metric.spec: metric_style(metric).label for metric in self.metrics}
+        labels = metric_labels(self.metrics)
         statistics = self.options.statistics
-        self.found.tables.append(pair_table(self.prepared.name, audits, labels, statistics))
+        self.findings.tables.append(pair_table(self.prepared.name, audits, labels, statistics))
 
     def audit(self, metric: Metric) -> pd.DataFrame:
         """Return a metric's biases in the choice of one of two captions."""

@@ -25,7 +25,7 @@ from ..runs.frames import groups_of, make_frame, mean_of, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import MISSING, AnyCell, ResultTable, Row, count_of, number_cell
-from ..scoring.catalog import metric_style
+from ..scoring.catalog import metric_labels
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import number_images
 from ..statistics.coefficients.coefficient import (
@@ -77,7 +77,7 @@ def run(options: ComplementOptions) -> Results:
 
     rows: list[Record] = []
     tables: list[ResultTable] = []
-    labels = {LENGTH: "words", **{m.spec: metric_style(m).label for m in options.metrics}}
+    labels = {LENGTH: "words", **metric_labels(options.metrics)}
     with StepProgress(None) as progress:
         prepared_datasets = prepare_datasets(
             options.datasets, options.metrics, options.locations, progress
@@ -322,7 +322,10 @@ def _selection_table(
 ) -> ResultTable:
     path = rows[rows["kind"] == "selection"]
     inclusions = rows[rows["kind"] == "inclusion"]
-    frequency = {(r["metric"], int(r["step"])): r["value"] for r in inclusions.to_dict("records")}
+    frequency: dict[tuple[str, int], float] = {}
+    for row in records_of(inclusions):
+        frequency[row["metric"], int(row["step"])] = row["value"]
+
     cells: list[Row] = []
     for step, at_step in groups_of(path.dropna(subset=["step"]), "step"):
         metric = at_step["metric"].iloc[0]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -241,7 +241,8 @@ def take(
 def _describe_progress(folder: Path, card: Card) -> str:
     """Say which files of a dataset are still missing, and which only add to it."""
     if absent := missing(folder, card):
-        return f"still missing: {', '.join(source.path for source in absent)}"
+        paths = [source.path for source in absent]
+        return f"still missing: {', '.join(paths)}"
 
     additions = [f"{source.path} ({source.adds})" for source in missing_additions(folder, card)]
     if additions:
@@ -372,8 +373,13 @@ def _check_files(folder: Path, card: Card) -> tuple[str, list[str]]:
         if word in messages:
             faults.append(f"{source.path} {messages[word]}")
 
-    counts = Counter(state_by_source.values())
-    return ", ".join(f"{n} {word}" for word, n in counts.items()), faults
+    return _word_counts(Counter(state_by_source.values())), faults
+
+
+def _word_counts(counts: Mapping[str, int]) -> str:
+    """Return counts of files by their state as a cell, such as `3 right, 1 missing`; a count of 0 is left out."""
+    words = [f"{n} {word}" for word, n in counts.items() if n]
+    return ", ".join(words)
 
 
 def _check_models() -> tuple[str, list[str]]:
@@ -387,7 +393,7 @@ def _check_models() -> tuple[str, list[str]]:
 
     faults = [f"{folder / j.file} is missing" for j in absent]
     faults += [f"{folder / j.file} is not {j.coordinates}: its hash differs" for j in damaged]
-    return ", ".join(f"{n} {word}" for word, n in counts.items() if n), faults
+    return _word_counts(counts), faults
 
 
 def _check_counts(dataset: CaptionSet, card: Card) -> tuple[list[str], list[str]]:
@@ -455,14 +461,19 @@ def _compare(a: CaptionSet, b: CaptionSet) -> Row:
     split_a = dict(zip(a.items["image_id"], a.items["split"], strict=True))
     split_b = dict(zip(b.items["image_id"], b.items["split"], strict=True))
     shared = split_a.keys() & split_b.keys()
-    same = [split_a[image_id] for image_id in shared if split_a[image_id] == split_b[image_id]]
+    counts_by_split = Counter[str]()
+    for image_id in shared:
+        if split_a[image_id] == split_b[image_id]:
+            counts_by_split[split_a[image_id]] += 1
 
     pairs_a = set(zip(a.items["image_id"], a.items["caption"], strict=True))
     pairs_b = set(zip(b.items["image_id"], b.items["caption"], strict=True))
 
     counts = [len(split_a), len(split_b), len(shared)]
-    counts += [same.count(split) for split in ("train", "validation", "test")]
-    counts += [len(shared) - len(same), len(pairs_a & pairs_b)]
+    counts += [counts_by_split[split] for split in ("train", "validation", "test")]
+    # An image in unlike splits is a leak: trained on in one dataset, tested in the other.
+    counts.append(len(shared) - counts_by_split.total())
+    counts.append(len(pairs_a & pairs_b))
     return Row(f"{a.name}, {b.name}", [count_cell(n) for n in counts])
 
 

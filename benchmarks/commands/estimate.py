@@ -12,6 +12,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.reading.caption_files import (
+    CandidateFile,
     ReferenceFile,
     join_systems,
     read_references,
@@ -49,7 +50,7 @@ from ..options.python_function import make_function
 from ..reporting.run_results import Results
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, tables_as_csv
-from ..scoring.catalog import metric_style
+from ..scoring.catalog import metric_labels, metric_style
 from ..scoring.corpus_scores import (
     PLAIN_PROTOCOL,
     make_scorer,
@@ -137,14 +138,16 @@ def run(options: EstimateOptions) -> Results:
 
 def _read_captions(options: EstimateOptions) -> SystemItems:
     """Read the captions and references, and match their images."""
-    files = join_systems(
-        (file.name, read_systems(file.path, file.content, options.columns))
-        for file in options.candidates
-    )
+    systems_by_file: list[tuple[str, dict[str, CandidateFile]]] = []
+    for file in options.candidates:
+        systems = read_systems(file.path, file.content, options.columns)
+        systems_by_file.append((file.name, systems))
+
+    files = join_systems(systems_by_file)
     references: ReferenceFile | None = None
     if options.references is not None:
-        given = options.references
-        references = read_references(given.path, given.content, options.columns)
+        reference_file = options.references
+        references = read_references(reference_file.path, reference_file.content, options.columns)
     else:
         check_works_without_references(options.metrics)
 
@@ -170,7 +173,9 @@ def _score(
     specs: list[str] = []
     notes: list[str] = []
     for metric in metrics:
-        gaps = sum(int((~np.isfinite(c[metric.spec])).sum()) for c in columns_by_system.values())
+        gaps = 0
+        for columns in columns_by_system.values():
+            gaps += int((~np.isfinite(columns[metric.spec])).sum())
         if not gaps:
             specs.append(metric.spec)
             continue
@@ -234,8 +239,9 @@ def _estimate(
         is_binary=ratings.is_binary,
     )
 
-    styles = {m.spec: metric_style(m).label for m in options.metrics}
-    labels = {spec: styles[spec] for spec in systems.metrics}
+    all_labels = metric_labels(options.metrics)
+    # Those without a score of some caption are left out of the estimates.
+    labels = {spec: all_labels[spec] for spec in systems.metrics}
     lines = [*_choice_notes(options, placed, choice), *notes]
     lines.append(f"Metrics: {', '.join(labels.values()) or 'none'}.")
     tables = estimate_tables(quantities, choices, labels, lines)

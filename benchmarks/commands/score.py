@@ -205,10 +205,11 @@ def _read_all_systems(options: ScoreOptions) -> dict[str, CandidateFile]:
     Raises:
         InputError: where a file cannot be read, two systems have one name, or one is expected.
     """
-    systems = join_systems(
-        (file.name, read_systems(file.path, file.content, options.columns))
-        for file in options.candidates
-    )
+    files: list[tuple[str, dict[str, CandidateFile]]] = []
+    for file in options.candidates:
+        files.append((file.name, read_systems(file.path, file.content, options.columns)))
+
+    systems = join_systems(files)
     if options.keep is not None and len(systems) > 1:
         raise InputError(
             f"keep.metric= keeps captions of one system; there are {', '.join(systems)}"
@@ -254,7 +255,7 @@ def _count_images(references: Mapping[str, ReferenceFile]) -> dict[str, int]:
     """Count the images of each file that have references; one may be in the file without any."""
     n_images: dict[str, int] = {}
     for name, file in references.items():
-        n_images[name] = sum(1 for texts in file.texts.values() if texts)
+        n_images[name] = sum(map(bool, file.texts.values()))
 
     return n_images
 
@@ -301,14 +302,18 @@ def _find_reliability(
 
 def _label_ranges(ranges: Mapping[tuple[str, str], CaptionRange]) -> dict[str, CaptionRange]:
     """Return the ranges of each system's captions by those of its names that tell it from the others."""
-    n_references = len({name for name, _ in ranges})
-    n_systems = len({system for _, system in ranges})
+    reference_names = set[str]()
+    system_names = set[str]()
+    for name, system in ranges:
+        reference_names.add(name)
+        system_names.add(system)
+
     labelled: dict[str, CaptionRange] = {}
     for (name, system), caption_range in ranges.items():
         labels: list[str] = []
-        if n_systems > 1:
+        if len(system_names) > 1:
             labels.append(system)
-        if n_references > 1:
+        if len(reference_names) > 1:
             labels.append(name)
         labelled[", ".join(labels)] = caption_range
 
@@ -326,13 +331,12 @@ def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
     references = read_references(options.references, keep_flagged=options.flagged == "keep")
     for note in references.notes:
         logger.warning("%s", note)
-    # An image whose references are all left out is no document.
-    texts = [
-        texts
-        for image_id, texts in references.texts.items()
-        if image_id not in references.void_images
-    ]
-    frequencies = document_frequencies(texts, options.tokenize)
+    documents: list[tuple[str, ...]] = []
+    for image_id, texts in references.texts.items():
+        # An image whose references are all left out is no document.
+        if image_id not in references.void_images:
+            documents.append(texts)
+    frequencies = document_frequencies(documents, options.tokenize)
 
     try:
         frequencies.write(options.output)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.schema import CaptionSet
 from ...metrics.base import Floats, Metric
 from ...metrics.learned.common.training import HISTORY_COLUMNS
 from ...metrics.learned.rater import CARD_FILE, RaterCard
@@ -43,6 +44,7 @@ from ..runs.output_folder import RUN_FILE, hold_lock
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, make_correlations
 from ..runs.tables import ResultTable, Row, number_cell
+from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
 from ..statistics.coefficients.coefficient import find_coefficient
@@ -119,33 +121,30 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
     means = _seed_means(correlations, options)
     errors = rater_training.error_rows(trainings.estimates)
     histories = pd.concat(trainings.histories, ignore_index=True)
+    leads: list[ResultTable] = []
     frames = {
         "correlations.csv": pd.concat([correlations, make_correlations(means)], ignore_index=True),
         "scores.parquet": join_scores(measured),
         "training.csv": histories[["rater", *HISTORY_COLUMNS]],
     }
 
-    notes = design_notes(options, jobs, corpora)
-    details: list[ResultTable] = []
-    for dataset in measured:
-        table = correlation_table(dataset, dataset.scored.metrics)
-        details.append(replace(table, notes=[*table.notes, *notes]))
-    details += _mean_tables(means, options)
     if len(errors):
         frames["rating_errors.csv"] = errors
-        details.append(rater_training.error_table(errors))
-    leads: list[ResultTable] = []
     if measured and options.metrics and options.statistics.uses_resampling:
         frames["significance.csv"] = pd.concat([m.differences for m in measured], ignore_index=True)
         leads = _lead_tables(measured, options)
 
-    short = _short_table(options, jobs, measured, leads)
-    details += [table for table in leads if table not in short]
-    if any(dataset.caption_set.card.synthetic for dataset in measured):
-        notes.insert(0, synthetic_note("metrics"))
-    tables = [replace(table, notes=[*table.notes, *notes]) for table in short]
-    tables += [replace(table, is_detail=True) for table in details]
+    details = _mean_tables(means, options)
+    if len(errors):
+        details.append(rater_training.error_table(errors))
 
+    tables = _tables(
+        measured,
+        details=details,
+        leads=leads,
+        short=_short_table(options, jobs, measured, leads),
+        notes=design_notes(options, jobs, corpora),
+    )
     record = _record(options, jobs, corpora, trainings.cards) | clock.record()
     summary = _usage(options, jobs, folder) if options.keep else ""
     return TrainResults(
@@ -156,6 +155,31 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         objective=_average_headlines(measured),
         spare=trainings.spare,
     )
+
+
+def _tables(
+    measured: Sequence[MeasuredDataset],
+    details: Sequence[ResultTable],
+    leads: Sequence[ResultTable],
+    short: Sequence[ResultTable],
+    notes: Sequence[str],
+) -> list[ResultTable]:
+    """Return the printed tables: the short ones with the design's notes, then each dataset's own and other details."""
+    dataset_tables: list[ResultTable] = []
+    is_synthetic = False
+    for dataset in measured:
+        table = correlation_table(dataset, dataset.scored.metrics)
+        dataset_tables.append(replace(table, notes=[*table.notes, *notes]))
+        is_synthetic = is_synthetic or dataset.caption_set.card.synthetic
+
+    # A dataset's own table says by itself that it is synthetic.
+    notes_of_short = [synthetic_note("metrics"), *notes] if is_synthetic else notes
+    tables = [replace(table, notes=[*table.notes, *notes_of_short]) for table in short]
+
+    other_leads = [table for table in leads if table not in short]
+    for table in (*dataset_tables, *details, *other_leads):
+        tables.append(replace(table, is_detail=True))
+    return tables
 
 
 def _short_table(
@@ -344,9 +368,12 @@ def _record(
     cards: Mapping[str, RaterCard],
 ) -> dict[str, Any]:
     """Return what `run.json` says of the run, but for its time."""
-    selections = {name: corpus.selection for name, corpus in corpora.items()}
-    caption_sets = [selection.caption_set for selection in selections.values()]
-    protocols = [selection.protocol for selection in selections.values()]
+    caption_sets: list[CaptionSet] = []
+    protocols: dict[str, Protocol] = {}
+    for name, corpus in corpora.items():
+        caption_sets.append(corpus.selection.caption_set)
+        protocols[name] = corpus.selection.protocol
+
     raters: dict[str, dict[str, Any]] = {}
     for job in jobs:
         raters[job.name] = {
@@ -364,9 +391,9 @@ def _record(
         "rater": options.recipe.name,
         "options": options.recipe.options,
         "design": options.design,
-        "protocols": {name: vars(s.protocol) for name, s in selections.items()},
+        "protocols": {name: vars(protocol) for name, protocol in protocols.items()},
         "raters": raters,
-        **provenance(options.metrics, caption_sets, options.locations, protocols),
+        **provenance(options.metrics, caption_sets, options.locations, list(protocols.values())),
     }
 
 

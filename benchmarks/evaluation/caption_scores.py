@@ -125,10 +125,14 @@ class MetricReliability:
 
     def select(self, specs: Collection[str]) -> MetricReliability:
         """Return what there is of some metrics."""
-        return MetricReliability(
-            {spec: r for spec, r in self.by_spec.items() if spec in specs},
-            {spec: reason for spec, reason in self.outside.items() if spec in specs},
-        )
+        by_spec: dict[str, Reliability] = {}
+        outside: dict[str, str] = {}
+        for spec in specs:
+            if spec in self.by_spec:
+                by_spec[spec] = self.by_spec[spec]
+            if spec in self.outside:
+                outside[spec] = self.outside[spec]
+        return MetricReliability(by_spec, outside)
 
     def cell(self, spec: str) -> str:
         """Return the text of a metric's cell in a table."""
@@ -181,12 +185,11 @@ class Evidence:
                 elif column.has_range or spec not in outside:
                     by_spec.setdefault(spec, reliability)
 
-        # In the order of the metrics; a metric that some column is fit for is not outside.
-        specs_outside = [spec for spec in self.specs if spec in outside and spec not in by_spec]
-        return MetricReliability(
-            by_spec={spec: by_spec[spec] for spec in self.specs if spec in by_spec},
-            outside={spec: outside[spec] for spec in specs_outside},
-        )
+        # A metric that some column is fit for is not outside.
+        for spec in by_spec:
+            outside.pop(spec, None)
+        # Selected once more, which puts both in the order of the metrics.
+        return MetricReliability(by_spec, outside).select(self.specs)
 
 
 def load_evidence(specs: Iterable[str], trust: str | Path | None) -> Evidence | None:
@@ -344,14 +347,15 @@ def reliability_notes(
         by_source.setdefault(number.source, []).append(labels[spec])
         by_dataset[number.judgements] = number.captions
 
-    sources = "; ".join(f"{', '.join(names)}: {source}" for source, names in by_source.items())
+    sources = [f"{', '.join(names)}: {source}" for source, names in by_source.items()]
     if sources:
         yield (
             f"agreement with people: correlations ×100 of captions' scores with people's ratings, not of these "
-            f"captions but as {'published' if is_published else 'measured'} ({sources})."
+            f"captions but as {'published' if is_published else 'measured'} ({'; '.join(sources)})."
         )
 
-    yield from (f"{dataset}: {captions}." for dataset, captions in by_dataset.items())
+    for dataset, captions in by_dataset.items():
+        yield f"{dataset}: {captions}."
 
     by_mismatch: dict[str, list[str]] = {}
     for spec, mismatch in reliability.outside.items():
@@ -415,9 +419,13 @@ class CaptionScores:
         """The reasons why metrics have no corpus score, by metric; by system where there are several."""
         reasons: dict[str, dict[str, str]] = {}
         for scored in self.systems:
-            notes = {spec: scored.undefined_note(spec) for spec in scored.corpus}
+            reasons_of_system: dict[str, str] = {}
+            for spec in scored.corpus:
+                note = scored.undefined_note(spec)
+                if note:
+                    reasons_of_system[spec] = note
             system = f"{scored.system} {scored.references}".strip()
-            reasons[system] = {spec: note for spec, note in notes.items() if note}
+            reasons[system] = reasons_of_system
 
         return next(iter(reasons.values())) if len(self.systems) == 1 else reasons
 
@@ -484,8 +492,8 @@ class CaptionScores:
         captions = pd.concat([scores[keys] for scores in by_references.values()])
         joined = captions.drop_duplicates(ignore_index=True)
         for name, scores in by_references.items():
-            columns = {c: f"{c}@{name}" for c in scores.columns if c not in keys}
-            joined = joined.merge(scores.rename(columns=columns), on=keys, how="left")
+            renamed = scores.set_index(keys).add_suffix(f"@{name}").reset_index()
+            joined = joined.merge(renamed, on=keys, how="left")
 
         return joined
 

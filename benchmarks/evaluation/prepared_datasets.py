@@ -64,7 +64,10 @@ class LeftOutDatasets(dict[str, LackingError]):
 
     def record(self) -> dict[str, dict[str, str]]:
         """Return the code and message of each reason, for run.json."""
-        return {name: {"lack": e.lack, "message": str(e)} for name, e in self.items()}
+        record: dict[str, dict[str, str]] = {}
+        for name, error in self.items():
+            record[name] = {"lack": error.lack, "message": str(error)}
+        return record
 
 
 def provenance(
@@ -90,6 +93,7 @@ def provenance(
     for caption_set in caption_set_by_name.values():
         card = caption_set.card
         sources = _describe_sources(root, card)
+        digests = {path: source["sha256"] for path, source in sources}
         data[card.name] = {
             "revision": card.revision,
             "title": card.title,
@@ -102,7 +106,7 @@ def provenance(
             "citation": card.citation,
             "digest": caption_set.digest,
             "range": _range_of(caption_set).record(),
-            "files": {path: source["sha256"] for path, source in sources},
+            "files": digests,
         }
         if sources:
             data[card.name]["sources"] = [source for _, source in sources]
@@ -233,19 +237,25 @@ class PreparedDatasets(list[PreparedDataset]):
         """
         prepared_datasets = self[:n_finished]
         metrics: dict[Metric, None] = {}
+        caption_sets: list[CaptionSet] = []
+        missing: dict[str, Any] = {}
+        marks: dict[str, Any] = {}
         for prepared in prepared_datasets:
+            # Each metric once, in the order in which datasets have them.
             metrics.update(dict.fromkeys(prepared.metrics))
-        caption_sets = [s.selection.caption_set for s in prepared_datasets]
+            caption_sets.append(prepared.selection.caption_set)
+            missing[prepared.name] = record_reasons(prepared.missing)
+            marks[prepared.name] = prepared.caveats
 
         return {
             "command": command,
             "config": dict(configuration),
-            "protocols": {n: vars(p) for n, p in self.protocols.items()},
+            "protocols": {name: vars(protocol) for name, protocol in self.protocols.items()},
             **choices,
             **provenance(list(metrics), caption_sets, self.locations, self.protocols.values()),
-            "missing": {s.name: record_reasons(s.missing) for s in prepared_datasets},
+            "missing": missing,
             "left_out": self.left_out.record(),
-            "marks": {s.name: s.caveats for s in prepared_datasets},
+            "marks": marks,
             "measures": measures,
             **clock.record(),
         }

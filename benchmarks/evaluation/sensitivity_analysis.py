@@ -360,12 +360,15 @@ class SensitivityAnalysis:
         rated = {m: selection.data_points(s, points) for m, s in scores.items()}
 
         for coefficient in dict.fromkeys((*QUOTED_COEFFICIENTS, *self.prepared.coefficients)):
-            values = {m: r.correlate(protocol, coefficient).value for m, r in rated.items()}
+            values: dict[str, float] = {}
+            for metric, data in rated.items():
+                values[metric] = data.correlate(protocol, coefficient).value
             # The greatest value has rank 1, and an undefined one none.
+            all_values = np.array(list(values.values()))
             for metric, value in values.items():
                 rank = math.nan
                 if not math.isnan(value):
-                    rank = 1 + sum(other > value for other in values.values())
+                    rank = 1 + int((all_values > value).sum())
                 reason = rated[metric].reason
                 names = self._names("protocols", dimension, metric, coefficient, len(points))
                 cells = {"protocol": name, "value": value, "rank": rank}
@@ -451,9 +454,10 @@ class SensitivityAnalysis:
         """Yield a point of each curve."""
         for key, correlations in drawn.items():
             values = np.array([c.value for c in correlations])
-            reasons = dict.fromkeys(c.explanation for c in correlations if not c.is_defined)
+            undefined = [c for c in correlations if not c.is_defined]
 
-            reason = ", ".join(reasons)
+            # Many draws are undefined for one reason, which stands once.
+            reason = ", ".join(dict.fromkeys(c.explanation for c in undefined))
             yield self._names(kind, *key, size) | _curve_point(values, reason, note)
 
     def _names(self, kind: str, dimension: str, metric: str, coefficient: str, size: int) -> Row:

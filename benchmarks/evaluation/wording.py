@@ -87,11 +87,12 @@ def revision_words(
         split: the split that was used; files of other splits are not named. None where all were.
         show_path: how a file's path is written.
     """
-    sources = [
-        source
-        for source in data.get("sources", ())
-        if split is None or source["split"] in ("", split)
-    ]
+    sources: list[Mapping[str, Any]] = []
+    for source in data.get("sources", ()):
+        # A file without a split holds every split.
+        if split is None or source["split"] in ("", split):
+            sources.append(source)
+
     revisions = {source["revision"] for source in sources}
     if not sources:
         return f"revision {shorten_revision(data['revision'])}"
@@ -108,7 +109,8 @@ def revision_words(
 
 def distinct_notes(rows: pd.DataFrame) -> list[str]:
     """Return each note of a table's rows once, as a sentence."""
-    return [f"{note}." for note in dict.fromkeys(rows["note"]) if note]
+    notes = filter(None, dict.fromkeys(rows["note"]))
+    return [f"{note}." for note in notes]
 
 
 def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[TableNote]:
@@ -135,7 +137,7 @@ def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[TableNote]:
 
 def join_notes(*notes: str) -> str:
     """Join the notes that are not empty."""
-    return "; ".join(note for note in notes if note)
+    return "; ".join(filter(None, notes))
 
 
 def synthetic_note(subject: str) -> str:
@@ -184,16 +186,16 @@ def rank_words(statistics: StatisticsOptions, coefficients: Iterable[str] = ()) 
     names_by_test: dict[str, list[str]] = {}
     for name in dict.fromkeys(coefficients):
         names_by_test.setdefault(find_coefficient(name).tests[0], []).append(name)
-    other_tests = [
-        f"permutation test of {', '.join(names)}"
-        for test, names in names_by_test.items()
-        if test != "bootstrap"
-    ]
-    tests = (
-        ["paired bootstrap over images"] if "bootstrap" in names_by_test or not other_tests else []
-    )
+
+    tests: list[str] = []
+    if "bootstrap" in names_by_test or not names_by_test:
+        tests.append("paired bootstrap over images")
+    for test, names in names_by_test.items():
+        if test != "bootstrap":
+            tests.append(f"permutation test of {', '.join(names)}")
+
     return (
-        f"metrics that share a rank do not differ significantly ({', '.join([*tests, *other_tests])}, "
+        f"metrics that share a rank do not differ significantly ({', '.join(tests)}, "
         f"level {100 * (1 - statistics.level):g} %, {CORRECTION_LABELS[statistics.correction]})"
     )
 
@@ -241,8 +243,12 @@ def level_notes(
     notes_by_prefix: dict[str, list[str]] = {}
     for (prefix, note), coefficients in coefficients_by_note.items():
         notes_by_prefix.setdefault(prefix, []).append(f"{', '.join(coefficients)}: {note}")
-    common = [f"{note}." for note in notes_by_prefix.pop("", [])]
-    return common + [f"{prefix}{'; '.join(notes)}." for prefix, notes in notes_by_prefix.items()]
+
+    # What holds for all metrics comes first, a sentence each.
+    sentences = [f"{note}." for note in notes_by_prefix.pop("", [])]
+    for prefix, notes in notes_by_prefix.items():
+        sentences.append(f"{prefix}{'; '.join(notes)}.")
+    return sentences
 
 
 def copies_note(selection: EvaluationSet) -> str:
@@ -373,8 +379,10 @@ def _own_verdict(
         ahead = _printed_difference(standing.value, second.value, coefficient)
         parts.append(f"{ahead} above {second.label}")
         return f"{', '.join(parts)}{lead_words(standings, tests)}."
-    others = [other for other in standings if other is not standing]
-    level = [s.label for s in others if tests.find(standing.key, s.key) is Finding.LEVEL]
+    level: list[str] = []
+    for rival in standings:
+        if rival is not standing and tests.find(standing.key, rival.key) is Finding.LEVEL:
+            level.append(rival.label)
     finding = tests.find(best.key, standing.key)
     below = f"{_printed_difference(best.value, standing.value, coefficient)} below {best.label}"
     if level == [best.label]:
@@ -452,11 +460,17 @@ def agreement_verdict(alphas: Mapping[str, float]) -> str:
     Args:
         alphas: Krippendorff's ordinal α, by dimension or dataset; NaN where it is undefined.
     """
-    defined = {name: alpha for name, alpha in alphas.items() if not math.isnan(alpha)}
+    defined: dict[str, float] = {}
+    numbers: dict[str, str] = {}
+    for name, alpha in alphas.items():
+        if not math.isnan(alpha):
+            defined[name] = alpha
+            numbers[name] = f"α {format_number(alpha, 100, 1)}"
     if not defined:
         return "Krippendorff's α is undefined for these ratings."
-    numbers = {name: f"α {format_number(alpha, 100, 1)}" for name, alpha in defined.items()}
-    best, worst = (choose(defined, key=defined.__getitem__) for choose in (max, min))
+
+    best = max(defined, key=defined.__getitem__)
+    worst = min(defined, key=defined.__getitem__)
     if len(defined) == 1:
         grade = "too low for conclusions (below 66.7)"
         if defined[best] >= 0.8:
@@ -479,11 +493,15 @@ def order_verdict(shares: Mapping[str, float]) -> str:
     Args:
         shares: by the metrics' labels, the share of pairs of systems in people's order; NaN where it is undefined.
     """
-    defined = [share for share in shares.values() if not math.isnan(share)]
-    highest_share = max(defined, default=math.nan)
-    closest = [label for label, share in shares.items() if share == highest_share]
-    if not closest:
+    labels_by_share: dict[float, list[str]] = {}
+    for label, share in shares.items():
+        if not math.isnan(share):
+            labels_by_share.setdefault(share, []).append(label)
+    if not labels_by_share:
         return "No metric's order of the systems can be compared with people's."
+
+    highest_share = max(labels_by_share)
+    closest = labels_by_share[highest_share]
     names, is_one = list_words(closest), len(closest) == 1
     if highest_share == 1:
         return f"{names} order{'s' * is_one} the systems as people do."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -77,18 +78,27 @@ def make_table(
     """
     metrics = options.metrics
     corpus, unavailable = record["corpus"], record["missing"]
-    computed = {metric.spec: metric for metric in metrics if metric.spec in corpus}
-    styles = {spec: metric_style(metric) for spec, metric in computed.items()}
+    computed: list[Metric] = []
+    styles: dict[str, MetricStyle] = {}
+    missing: dict[Metric, Unavailability] = {}
+    for metric in metrics:
+        if metric.spec in corpus:
+            computed.append(metric)
+            styles[metric.spec] = metric_style(metric)
+        if metric.spec in unavailable:
+            missing[metric] = Unavailability(**unavailable[metric.spec])
+
     reliability = MetricReliability()
     if evidence is not None:
         reliability = _find_reliability(metrics, record, evidence)
     rows: list[Row] = []
     for spec, style in sorted(styles.items(), key=lambda pair: pair[1].order):
         percentiles = record["distributions"][spec]["percentiles"]
-        values = [corpus[spec], *(percentiles[share] for share in _TABLE_SHARES)]
-        cells: list[AnyCell] = [
-            number_cell(math.nan if v is None else v, style.scale, style.decimals) for v in values
-        ]
+        cells: list[AnyCell] = []
+        for value in (corpus[spec], *(percentiles[share] for share in _TABLE_SHARES)):
+            # JSON has no NaN; a record that was read back has None there.
+            number = math.nan if value is None else value
+            cells.append(number_cell(number, style.scale, style.decimals))
         if evidence is not None:
             cells.append(reliability.cell(spec))
         rows.append(Row(style.label, cells))
@@ -100,12 +110,7 @@ def make_table(
         labels = {spec: style.label for spec, style in styles.items()}
         notes += reliability_notes(options.trust, reliability, labels)
     table = ResultTable("Corpus scores", "metric", columns, rows, notes=notes)
-    missing = {
-        metric: Unavailability(**unavailable[metric.spec])
-        for metric in metrics
-        if metric.spec in unavailable
-    }
-    return add_unavailable_rows(table, list(computed.values()), record["remarks"], missing)
+    return add_unavailable_rows(table, computed, record["remarks"], missing)
 
 
 def _make_notes(record: Mapping[str, Any], styles: Mapping[str, MetricStyle]) -> list[str]:
@@ -114,16 +119,14 @@ def _make_notes(record: Mapping[str, Any], styles: Mapping[str, MetricStyle]) ->
         f"{count_of(record['rows'], 'caption')}. {scale_note(list(styles.values()))}. P5, P50, P95: percentiles of their "
         f"scores.",
         *record.get("file_notes", ()),
-        *(note for note in dict.fromkeys(style.note for style in styles.values()) if note),
-        *(
-            TableNote(
-                f"{styles[spec].label}: undefined for {count_of(count, 'caption')}.",
-                (styles[spec].label,),
-            )
-            for spec, count in record["undefined"].items()
-            if count
-        ),
     ]
+    notes += filter(None, dict.fromkeys(style.note for style in styles.values()))
+    for spec, count in record["undefined"].items():
+        if count:
+            label = styles[spec].label
+            words = f"{label}: undefined for {count_of(count, 'caption')}."
+            notes.append(TableNote(words, (label,)))
+
     images = record.get("images")
     if images is not None and images["captioned"] < images["referenced"]:
         notes.append(
@@ -146,24 +149,18 @@ def _make_notes(record: Mapping[str, Any], styles: Mapping[str, MetricStyle]) ->
 
 def percentile_rows(distributions: Mapping[str, Any]) -> pd.DataFrame:
     """Return the rows of percentiles.csv."""
-    rows = [
-        {"metric": spec, "percentile": float(share), "value": value}
-        for spec, distribution in distributions.items()
-        for share, value in distribution["percentiles"].items()
-    ]
+    rows: list[tuple[str, float, float]] = []
+    for spec, distribution in distributions.items():
+        for share, value in distribution["percentiles"].items():
+            rows.append((spec, float(share), value))
     return make_frame(rows, ["metric", "percentile", "value"])
 
 
 def histogram_rows(distributions: Mapping[str, Any]) -> pd.DataFrame:
     """Return the rows of histograms.csv."""
-    rows = [
-        {"metric": spec, "low": low, "high": high, "count": count}
-        for spec, distribution in distributions.items()
-        for low, high, count in zip(
-            distribution["edges"][:-1],
-            distribution["edges"][1:],
-            distribution["counts"],
-            strict=True,
-        )
-    ]
+    rows: list[tuple[str, float, float, int]] = []
+    for spec, distribution in distributions.items():
+        bins = pairwise(distribution["edges"])
+        for (low, high), count in zip(bins, distribution["counts"], strict=True):
+            rows.append((spec, low, high, count))
     return make_frame(rows, ["metric", "low", "high", "count"])

@@ -329,8 +329,12 @@ def _identify_rows(frame: pd.DataFrame) -> dict[str, Any]:
 
 def _key_rows(frame: pd.DataFrame) -> pa.Table:
     """Return keys of rows, equal for rows of equal image and caption."""
-    pairs = zip(frame["image_id"], frame["caption"], strict=True)
-    high, low = word_keys(f"{len(i)}:{i}{c}" for i, c in pairs)
+    # The length of the id keeps "1" and "2 dogs" apart from "12" and " dogs".
+    texts = [
+        f"{len(image_id)}:{image_id}{caption}"
+        for image_id, caption in zip(frame["image_id"], frame["caption"], strict=True)
+    ]
+    high, low = word_keys(texts)
     return pa.table([high, low], schema=_KEYS)
 
 

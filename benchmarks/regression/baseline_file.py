@@ -147,8 +147,11 @@ def mean(values: Sequence[float]) -> float:
 
 def std(values: Sequence[float]) -> float:
     """Return the standard deviation of these values, taken as the population; NaN of none."""
+    if not values:
+        return math.nan
     middle = mean(values)
-    return math.sqrt(mean([(v - middle) ** 2 for v in values])) if values else math.nan
+    squares = [(value - middle) ** 2 for value in values]
+    return math.sqrt(mean(squares))
 
 
 def _sum(values: Iterable[float]) -> float:
@@ -179,20 +182,23 @@ def steady(now: Baseline, before: Baseline | None) -> Baseline:
         if name not in before.metrics:
             continue
         old = before.metrics[name]
+        correlations: dict[str, float] = {}
+        for key, value in metric.correlations.items():
+            # A correlation is written with fewer digits than a score, see `_decimals_at`.
+            last_digit = 10.0 ** -_decimals_at(key)
+            correlations[key] = keep(value, old.correlations.get(key), last_digit)
         metrics[name] = dataclasses.replace(
             metric,
-            correlations={
-                key: keep(value, old.correlations.get(key), 10.0 ** -_decimals_at(key))
-                for key, value in metric.correlations.items()
-            },
+            correlations=correlations,
             mean=keep(metric.mean, old.mean),
             std=keep(metric.std, old.std),
             parts=tuple(map(keep, metric.parts, old.parts)),
         )
-    sample = {
-        item: {name: keep(v, before.sample.get(item, {}).get(name)) for name, v in scores.items()}
-        for item, scores in now.sample.items()
-    }
+
+    sample: dict[str, dict[str, float]] = {}
+    for item, scores in now.sample.items():
+        old_scores = before.sample.get(item, {})
+        sample[item] = {name: keep(v, old_scores.get(name)) for name, v in scores.items()}
     return dataclasses.replace(now, metrics=metrics, sample=sample)
 
 
@@ -268,7 +274,8 @@ def _float(value: float) -> str:
 def _flow(value: Any) -> str:
     """Return plain data in a line."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{yaml_text(str(k))}: {_flow(v)}" for k, v in value.items()) + "}"
+        entries = [f"{yaml_text(str(key))}: {_flow(entry)}" for key, entry in value.items()]
+        return "{" + ", ".join(entries) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_flow, value)) + "]"
     if isinstance(value, float):

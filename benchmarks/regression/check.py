@@ -387,7 +387,8 @@ def _summary(checked: Checked, before: Baseline | None, now: Baseline, allow: Se
         f"{count_metrics(checked.metrics)} on {count_of(now.data['items'], 'item')} of {now.dataset}, "
         f"{len(before.sample) if before else 0} of them one by one"
     )
-    failing = sorted({d.part for d in checked.differences if d.fails}, key=ASPECTS.index)
+    failing_parts = {d.part for d in checked.differences if d.fails}
+    failing = [aspect for aspect in ASPECTS if aspect in failing_parts]
     if failing:
         remedy = f"captau check baseline={checked.path} update=true"
         if allow:

@@ -353,11 +353,9 @@ class SystemCheck:
 
             interval = change.interval
             values = (change.old, change.new, change.value, interval.low, interval.high)
-            old, new, *change_cells = (
-                number_cell(value, style.scale, style.decimals) for value in values
-            )
+            cells = [number_cell(value, style.scale, style.decimals) for value in values]
             p_value = MISSING if math.isnan(change.p_value) else p_value_cell(change.p_value)
-            rows.append(Row(style.label, [old, new, *change_cells, p_value, verdict]))
+            rows.append(Row(style.label, [*cells, p_value, verdict]))
 
             if counts:
                 cause = f"p {p_value}"
@@ -367,8 +365,8 @@ class SystemCheck:
                     part="scores",
                     metrics=(change.spec,),
                     subject=style.label,
-                    before=old.text,
-                    now=new.text,
+                    before=cells[0].text,
+                    now=cells[1].text,
                     change=format_change(change.old * style.scale, change.new * style.scale),
                     cause=cause,
                     fails=change.is_worse,
@@ -376,6 +374,25 @@ class SystemCheck:
                 lines.append(line)
 
         return rows, lines
+
+    def _test_words(self, changes: Sequence[_Change]) -> str:
+        """Explain the columns of intervals and p-values, after a blank; empty where nothing was tested."""
+        tested = [change for change in changes if not math.isnan(change.p_value)]
+        if not tested:
+            return ""
+
+        number = count_metrics(tested)
+        correction = {
+            "bh": f"corrected for {number} (Benjamini-Hochberg)",
+            "holm": f"corrected for {number} (Holm)",
+            "none": "not corrected",
+        }
+        statistics = self.choices.statistics
+        return (
+            f" from, to: the {100 * statistics.level:g} % interval of the change (paired bootstrap over "
+            f"images, {statistics.replicates:,} replicates); p is "
+            f"{correction[statistics.correction]}."
+        )
 
     def _outcome(
         self,
@@ -386,29 +403,12 @@ class SystemCheck:
     ) -> CheckedSystem:
         candidates = self.choices.candidates
         against = self.choices.against
-        statistics = self.choices.statistics
-        is_tested = self.choices.tolerance is None
         rows, lines = self._judge(changes)
         fallen = [line for line in lines if line.fails]
-
         names = tuple(change.spec for change in changes if self._is_compared(change))
-        tested = [change for change in changes if not math.isnan(change.p_value)]
-        number = count_metrics(tested)
-        correction = {
-            "bh": f"corrected for {number} (Benjamini-Hochberg)",
-            "holm": f"corrected for {number} (Holm)",
-            "none": "not corrected",
-        }
 
-        note = f"{count_of(n_images, 'image')}."
-        if tested:
-            note += (
-                f" from, to: the {100 * statistics.level:g} % interval of the change (paired bootstrap over "
-                f"images, {statistics.replicates:,} replicates); p is "
-                f"{correction[statistics.correction]}."
-            )
-        notes = [note, *file_notes]
-        if not is_tested:
+        notes = [f"{count_of(n_images, 'image')}.{self._test_words(changes)}", *file_notes]
+        if self.choices.tolerance is not None:
             notes.append(
                 f"A metric fails where its score, as computed (this table prints most ×100), falls by more than "
                 f"tolerance={self.choices.tolerance:g}, whatever its p is."

@@ -121,7 +121,7 @@ def _list_cells(table: ResultTable) -> list[Any]:
 
 def _without_wide_intervals(table: ResultTable, width: int) -> ResultTable:
     """Return the table without intervals, with a note, where not all columns fit a terminal beside them."""
-    if not any(_tail_of(cell, table.intervals) for row in table.rows for cell in row.cells):
+    if not any(_tail_widths(table)):
         return table
     if _fits(_with_short_heads(_with_tails(table)), width, is_framed=False):
         return table
@@ -146,26 +146,31 @@ def _too_narrow(missing: str, table: ResultTable) -> str:
     return f"The terminal is too narrow for {missing}: widen it{remedy}."
 
 
+def _tail_widths(table: ResultTable) -> list[int]:
+    """Return the width of the longest text behind a number of each column."""
+    widths = [0] * len(table.columns)
+    for row in table.rows:
+        for index, cell in enumerate(row.cells):
+            widths[index] = max(widths[index], len(_tail_of(cell, table.intervals)))
+    return widths
+
+
 def _with_tails(table: ResultTable) -> ResultTable:
     """Return a table whose cells are texts: numbers with what stands behind them, which stand under one another."""
-    tails = [
-        [_tail_of(cell, table.intervals) for cell in row.cells] for row in table.rows if row.cells
-    ]
-    widths = [max(map(len, column)) for column in zip(*tails, strict=True)]
-
+    widths = _tail_widths(table)
     rows: list[Row] = []
     for row in table.rows:
         cells: list[AnyCell] = []
-        for cell, width in zip(row.cells, widths if row.cells else (), strict=True):
-            tail = _tail_of(cell, table.intervals).ljust(width) if str(cell) else ""
+        for index, cell in enumerate(row.cells):
+            tail = _tail_of(cell, table.intervals).ljust(widths[index]) if str(cell) else ""
             cells.append(str(cell) + tail)
         rows.append(replace(row, cells=cells, source=""))
 
+    def has_numbers(group: tuple[int, ...]) -> bool:
+        return not all(is_empty_column(table.rows, index) for index in group)
+
     # A column without any number goes before the others.
-    spare = sorted(
-        table.spare,
-        key=lambda group: not all(is_empty_column(table.rows, index) for index in group),
-    )
+    spare = sorted(table.spare, key=has_numbers)
     footnotes = [f"{letter.translate(_RAISED)} {text}." for letter, text in table.footnotes]
     return replace(table, rows=rows, notes=[*table.notes, *footnotes], spare=tuple(spare))
 
@@ -208,8 +213,8 @@ def _choose_widths(table: ResultTable, width: int | None, *, is_framed: bool) ->
     # Fixed widths: rich may widen columns with least widths until the table is wider than the terminal.
     fixed_widths: list[int] = []
     for widths in (words, whole_heads):
-        least = _least_width(table, widths, is_framed=is_framed)
-        if width is not None and least <= width and table.numeric:
+        table_width = _least_width(table, widths, is_framed=is_framed)
+        if width is not None and table_width <= width and table.numeric:
             fixed_widths = widths
 
     least_widths: Sequence[int | None] = numbers if table.numeric else [None] * len(words)
@@ -238,11 +243,13 @@ def _choose_widths(table: ResultTable, width: int | None, *, is_framed: bool) ->
     )
 
 
-def _share_room(least: Sequence[int], whole: Sequence[int], room: int) -> list[int]:
+def _share_room(least_widths: Sequence[int], whole_widths: Sequence[int], room: int) -> list[int]:
     """Return widths between the least and the whole ones: each cell of room goes to the column with the most lines."""
-    widths = list(least)
+    widths = list(least_widths)
     for _ in range(room):
-        lines = [cells / max(width, 1) for cells, width in zip(whole, widths, strict=True)]
+        lines: list[float] = []
+        for whole_width, width in zip(whole_widths, widths, strict=True):
+            lines.append(whole_width / max(width, 1))
         if not lines or max(lines) <= 1:
             break
         widths[lines.index(max(lines))] += 1
@@ -276,20 +283,21 @@ def _fit_columns(table: ResultTable, width: int) -> tuple[ResultTable, bool]:
             fitted = _with_short_heads(fitted)
 
     # A head stands once, and is not missing where another column of that name is shown.
-    heads = dict.fromkeys(table.heads[i] for i in sorted(hidden))
-    shown = {table.heads[i] for i in range(len(table.columns)) if i not in hidden}
-    missing_heads = ", ".join(head for head in heads if head not in shown)
+    missing_heads = dict.fromkeys(table.heads[index] for index in sorted(hidden))
+    for index, head in enumerate(table.heads):
+        if index not in hidden:
+            missing_heads.pop(head, None)
     if not missing_heads:
         return fitted, is_framed
 
-    note = _too_narrow(missing_heads, table)
+    missing_words = ", ".join(missing_heads)
     # One note says it of intervals and columns.
-    before = _too_narrow(INTERVALS, table)
-    if before in fitted.notes:
-        notes = [other for other in fitted.notes if other != before]
+    interval_note = _too_narrow(INTERVALS, table)
+    if interval_note in fitted.notes:
+        notes = [note for note in fitted.notes if note != interval_note]
         fitted = replace(fitted, notes=notes)
-        note = _too_narrow(f"{INTERVALS} and {missing_heads}", table)
-    return fitted.with_note(note), is_framed
+        missing_words = f"{INTERVALS} and {missing_words}"
+    return fitted.with_note(_too_narrow(missing_words, table)), is_framed
 
 
 def _with_short_heads(table: ResultTable) -> ResultTable:
@@ -322,13 +330,14 @@ def _least_width(table: ResultTable, widths: Sequence[int], *, is_framed: bool) 
 
 def _label_room(table: ResultTable) -> int:
     """Return the least width of the labels."""
-    labels = [table.corner]
-    labels += [row.label for row in table.rows if row.cells]
+    # A heading runs over all columns, so that its width does not count.
+    rows = [row for row in table.rows if row.cells]
 
     longest_word = 0
-    for label in labels:
+    longest_label = 0
+    for label in (table.corner, *(row.label for row in rows)):
+        longest_label = max(longest_label, _width(label))
         longest_word = max([longest_word, *map(_width, split_head(label))])
-    longest_label = max(map(_width, labels))
     if table.numeric:
         longest_word = min(longest_word, LONGEST_WORD)
     return min(longest_label, max(LABEL_ROOM, longest_word))
@@ -353,10 +362,9 @@ def _widest_words(table: ResultTable) -> list[int]:
                 widest_word = max(map(_width, str(cell).split()), default=0)
                 least_widths[index] = max(least_widths[index], widest_word)
 
-    return [
-        max([cell, *map(_width, split_head(head))])
-        for cell, head in zip(least_widths, table.heads, strict=True)
-    ]
+    for index, head in enumerate(table.heads):
+        least_widths[index] = max([least_widths[index], *map(_width, split_head(head))])
+    return least_widths
 
 
 def _fold_head(head: str, width: int) -> str:

@@ -72,15 +72,16 @@ class COCOEvalCap:
         """
         ids = list(self.params["image_id"])
 
-        rows = Rows(
-            pd.DataFrame(
-                {
-                    "item_id": [f"image {i}" for i in ids],
-                    "caption": [self._caption(i) for i in ids],
-                    "references": pd.Series([self._references(i) for i in ids], dtype=object),
-                }
-            )
-        )
+        item_ids: list[str] = []
+        captions: list[str] = []
+        references: list[tuple[str, ...]] = []
+        for image_id in ids:
+            item_ids.append(f"image {image_id}")
+            captions.append(self._caption(image_id))
+            references.append(self._references(image_id))
+        frame = pd.DataFrame({"item_id": item_ids, "caption": captions})
+        # A column of objects: pandas would make a table of lists that are of one length.
+        rows = Rows(frame.assign(references=pd.Series(references, dtype=object)))
 
         metrics = {name: metric(method) for name, method in _METHODS.items()}
         for instance in metrics.values():
@@ -95,8 +96,8 @@ class COCOEvalCap:
         run_side_by_side(score_metric, sorted(metrics.values(), key=lambda m: m.name != "meteor"))
 
         self.imgToEval = {image_id: {"image_id": image_id} for image_id in ids}
-        for name, chosen in metrics.items():
-            corpus, scores = results[chosen]
+        for name, instance in metrics.items():
+            corpus, scores = results[instance]
             self._set(name, ids, corpus, scores.tolist())
         if self.spice:
             self._spice(ids, rows)
@@ -125,13 +126,14 @@ class COCOEvalCap:
         for index, by_kind in compute_figures(rows):
             figures: dict[str, dict[str, float]] = {}
             for kind, values in by_kind.items():
-                figures[kind] = {
-                    key: unknown if value is None else float(value) for key, value in values.items()
-                }
+                figures_of_kind: dict[str, float] = {}
+                for key, value in values.items():
+                    figures_of_kind[key] = unknown if value is None else float(value)
+                figures[kind] = figures_of_kind
             by_image[index] = figures
 
-        corpus = float(np.mean([figures["All"]["f"] for figures in by_image]))
-        self._set(_SPICE, ids, corpus, by_image)
+        f_scores = [figures["All"]["f"] for figures in by_image]
+        self._set(_SPICE, ids, float(np.mean(f_scores)), by_image)
 
     def _set(self, name: str, ids: list[Any], corpus: float, scores: list[Any]) -> None:
         self.eval[name] = corpus

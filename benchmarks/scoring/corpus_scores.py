@@ -147,13 +147,17 @@ def select_images(
     for name, references in sets.items():
         images_by_set[name] = _select_common(
             all_candidates,
-            [image_id for image_id, texts in references.texts.items() if texts],
+            _images_with_references(references),
             references.source.name,
             partial=partial,
             has_references=True,
         )
 
     return images_by_set
+
+
+def _images_with_references(references: ReferenceFile) -> list[str]:
+    return [image_id for image_id, texts in references.texts.items() if texts]
 
 
 def _check_references(candidates: CandidateFile, sets: Mapping[str, ReferenceFile]) -> None:
@@ -163,21 +167,25 @@ def _check_references(candidates: CandidateFile, sets: Mapping[str, ReferenceFil
         InputError: where one has none.
     """
     without: list[str] = []
-    for image_id in candidates.captions:
+    images_with_references: list[str] = []
+    excused = set[str]()
+    for references in sets.values():
+        images_with_references += _images_with_references(references)
         # Where a file flags all references of an image as void, its caption is left out as well.
-        is_void = any(image_id in references.void_images for references in sets.values())
-        if not is_void and not any(file.texts.get(image_id) for file in sets.values()):
-            without.append(image_id)
+        excused |= set(references.void_images)
+    excused.update(images_with_references)
+
+    without = [image_id for image_id in candidates.captions if image_id not in excused]
     if not without:
         return
 
     where = " or ".join(references.source.name for references in sets.values())
-    known = next((i for file in sets.values() for i, texts in file.texts.items() if texts), "none")
+    example = images_with_references[0] if images_with_references else "none"
     n_captions = len(candidates.captions)
     has_or_have = "has" if len(without) == 1 else "have"
     raise InputError(
         f"{candidates.locate(without[0])} has no references in {where} ({len(without):,} of {n_captions:,} images "
-        f"{has_or_have} none; an image there is '{known}'); add them, or score the others with partial=true"
+        f"{has_or_have} none; an image there is '{example}'); add them, or score the others with partial=true"
     )
 
 
@@ -266,16 +274,20 @@ def _files(candidates: CandidateFile, image_ids: Sequence[str], folder: Path) ->
     """Return each image's file, which is named by its id, with or without an ending."""
     if not folder.is_dir():
         raise InputError(f"images={folder} is not a folder")
-    files = {p.name: str(p) for p in sorted(folder.iterdir()) if p.is_file()}
-    by_stem = {Path(name).stem: path for name, path in files.items()}
+    by_name: dict[str, str] = {}
+    by_stem: dict[str, str] = {}
+    for path in sorted(folder.iterdir()):
+        if path.is_file():
+            by_name[path.name] = str(path)
+            by_stem[path.stem] = str(path)
 
     paths: list[str | None] = []
     for image_id in image_ids:
         # An id with a dot is first taken for a whole name.
-        path = files.get(image_id) or by_stem.get(image_id)
-        if path is None:
+        image_path = by_name.get(image_id) or by_stem.get(image_id)
+        if image_path is None:
             raise InputError(f"{candidates.locate(image_id)} has no file in {folder}")
-        paths.append(path)
+        paths.append(image_path)
     return paths
 
 
@@ -382,10 +394,10 @@ def compare_systems(
         options: the kind of intervals; they must resample.
         advance: called at each of `count_steps(replicates, n_systems)` steps, if there is anything to resample.
     """
-    specs: list[str] = []
-    for spec in systems[0].corpus:
-        if all(spec in system.resamplers for system in systems):
-            specs.append(spec)
+    specs = list(systems[0].corpus)
+    for system in systems:
+        # A metric without a resampler in one system has no interval in any.
+        specs = [spec for spec in specs if spec in system.resamplers]
 
     n_images = len(systems[0].items)
     if n_images < 2 or not specs:

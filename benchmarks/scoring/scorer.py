@@ -212,7 +212,9 @@ def _may_read_references(metric: Metric) -> bool:
     """Tell whether the protocol chooses a metric's references, which one that does not say what it needs may read."""
     if isinstance(metric, PythonFunction) and metric.takes_items:
         return True
-    says_needs = any("needs" in vars(c) for c in type(metric).__mro__ if c is not Metric)
+    # `Metric` itself has a default, which says nothing of what a class of one's own reads.
+    own_classes = [c for c in type(metric).__mro__ if c is not Metric]
+    says_needs = any("needs" in vars(c) for c in own_classes)
     return "references" in metric.needs or not says_needs
 
 
@@ -231,8 +233,12 @@ def metric_caveats(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, 
         InputError: where a metric was trained on these images and may not be judged by them.
     """
     images = items["image_id"].tolist()
-    notes = {metric.spec: metric.training_overlap_note(images) for metric in metrics}
-    return {spec: mark for spec, mark in notes.items() if mark}
+    caveats: dict[str, str] = {}
+    for metric in metrics:
+        note = metric.training_overlap_note(images)
+        if note:
+            caveats[metric.spec] = note
+    return caveats
 
 
 def score_all(
@@ -258,7 +264,7 @@ def score_all(
     scores: dict[str, Floats] = {}
     companion_scores: dict[str, Floats] = {}
 
-    def one(metric: Metric) -> None:
+    def score_metric(metric: Metric) -> None:
         with progress.step(f"{scorer.dataset}: {metric.spec}"):
             scores[metric.spec] = scorer.score(metric, store)
             for spec in metric.companions:
@@ -267,7 +273,7 @@ def score_all(
     longest = [metric for metric in metrics if metric.takes_longest]
     other_metrics = [metric for metric in metrics if not metric.takes_longest]
     ordered = [*other_metrics[:1], *longest, *other_metrics[1:]]
-    jobs: list[Callable[[], None]] = [partial(one, metric) for metric in ordered]
+    jobs: list[Callable[[], None]] = [partial(score_metric, metric) for metric in ordered]
     if measure_beside:
         jobs.append(measure_beside)
     run_side_by_side(lambda job: job(), jobs)

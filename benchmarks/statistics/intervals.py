@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from .bootstrap import Interval, StatisticsOptions, fisher_interval, resample, statistic_intervals
-from .coefficients.coefficient import find_coefficient
+from .coefficients.coefficient import Coefficient, find_coefficient
 from .levels import prepare_at_level
 from .panels import Panel, RatingPanel
 from .preferences import MEAN_DIMENSION, mean_interval, wilson_interval
@@ -88,8 +88,12 @@ def rank_clusters(
     for (i, a), (j, b) in combinations(enumerate(ordered), 2):
         matrix[i, j] = p_values[frozenset((a, b))]
 
-    ranks = zip(ordered, cluster_ranks(matrix, alpha), strict=True)
-    return {metric: rank for metric, rank in ranks if rank is not None}
+    ranks: dict[str, int] = {}
+    for metric, rank in zip(ordered, cluster_ranks(matrix, alpha), strict=True):
+        # A metric that no test compared with every other one has none.
+        if rank is not None:
+            ranks[metric] = rank
+    return ranks
 
 
 def cluster_ranks(p_values: Floats, alpha: float) -> list[int | None]:
@@ -242,8 +246,9 @@ def measure_uncertainty(
             continue
 
         # All at once, so that differences are of the same replicates.
+        resampled = [statistic for statistic, _ in statistics.values()]
         samples = resample(
-            [statistic for statistic, _ in statistics.values()],
+            resampled,
             n_units=panel.n_images,
             replicates=options.replicates,
             seed=options.seed,
@@ -294,14 +299,19 @@ def _find_intervals(
     """
     intervals: dict[RowKey, Interval] = {}
     for name, (statistic, keys) in statistics.items():
-        coefficients = [find_coefficient(coefficient) for _, _, coefficient in keys]
+        coefficients: list[Coefficient] = []
+        min_units: list[int] = []
+        for _, _, coefficient_name in keys:
+            coefficient = find_coefficient(coefficient_name)
+            coefficients.append(coefficient)
+            min_units.append(coefficient.min_images)
         row_intervals = statistic_intervals(
             statistic,
             values=statistic(np.ones((panel.n_images, 1)))[:, 0],
             replicates=replicates[name],
             n_units=panel.n_images,
             options=options,
-            min_units=[coefficient.min_images for coefficient in coefficients],
+            min_units=min_units,
         )
         # A coefficient without a bootstrap has no value in samples with repeated images.
         for key, coefficient, interval in zip(keys, coefficients, row_intervals, strict=True):
@@ -359,20 +369,23 @@ def wilson_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[Ro
         level: of the intervals.
     """
     intervals: dict[RowKey, Interval] = {}
-    parts: dict[tuple[str, str], list[tuple[float, tuple[float, float]]]] = {}
+    accuracies: dict[tuple[str, str], list[float]] = {}
+    ends: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in rows:
         has_formula = find_coefficient(row["coefficient"]).formula == "wilson"
         if not has_formula or math.isnan(row["value"]):
             continue
 
-        dimensions = parts.setdefault((row["metric"], row["coefficient"]), [])
+        # The row of the mean stands below those of its dimensions.
+        of_dimensions = (row["metric"], row["coefficient"])
         if row["dimension"] == MEAN_DIMENSION:
-            accuracies = [accuracy for accuracy, _ in dimensions]
-            ends = [interval for _, interval in dimensions]
-            low, high = mean_interval(accuracies, ends)
+            low, high = mean_interval(
+                accuracies.get(of_dimensions, []), ends.get(of_dimensions, [])
+            )
         else:
             low, high = wilson_interval(row["value"], row["n_ratings"], level)
-        dimensions.append((row["value"], (low, high)))
+            accuracies.setdefault(of_dimensions, []).append(row["value"])
+            ends.setdefault(of_dimensions, []).append((low, high))
 
         key = (row["metric"], row["dimension"], row["coefficient"])
         intervals[key] = Interval(low, high, remarks=(remark(Note.WILSON),))

@@ -57,14 +57,20 @@ class Panel(ABC):
     @property
     def min_images(self) -> list[int]:
         """The number of images from which on the interval of each value of a statistic is reliable."""
-        coefficients = [self.find_coefficient(name) for _, name in self.keys]
-        return [MIN_IMAGES if c is None else c.min_images for c in coefficients]
+        min_images: list[int] = []
+        for _, name in self.keys:
+            coefficient = self.find_coefficient(name)
+            min_images.append(MIN_IMAGES if coefficient is None else coefficient.min_images)
+        return min_images
 
     @property
     def has_smooth_values(self) -> list[bool]:
         """Say of each value of a statistic whether Student's t gives the p-value of a difference of it."""
-        coefficients = [self.find_coefficient(name) for _, name in self.keys]
-        return [coefficient is None or coefficient.is_smooth for coefficient in coefficients]
+        has_smooth: list[bool] = []
+        for _, name in self.keys:
+            coefficient = self.find_coefficient(name)
+            has_smooth.append(coefficient is None or coefficient.is_smooth)
+        return has_smooth
 
     @property
     def undefined_value(self) -> Undefined:
@@ -145,9 +151,10 @@ class RatingPanel(Panel):
         keys = pd.DataFrame({"image_id": self.image[mask], "system": systems[mask]})
 
         # The points of one metric after those of another, each with weights of its own.
+        scores = [self.scores[metric][mask] for metric in metrics]
         return prepare_at_level(
             self.level,
-            scores=np.concatenate([self.scores[metric][mask] for metric in metrics]),
+            scores=np.concatenate(scores),
             ratings=np.tile(self.ratings[mask], len(metrics)),
             keys=pd.concat([keys] * len(metrics), ignore_index=True),
             coefficients=self.coefficients,
@@ -197,7 +204,10 @@ class PreferencePanel(Panel):
     @property
     def keys(self) -> list[tuple[str, str]]:
         dimensions = (*self.dimensions, self.mean_dimension)
-        return [(dimension, name) for name in self.coefficients for dimension in dimensions]
+        keys: list[tuple[str, str]] = []
+        for coefficient in self.coefficients:
+            keys += [(dimension, coefficient) for dimension in dimensions]
+        return keys
 
     def defined_points(self, metric: str) -> Mask:
         return ~np.isnan(self.outcomes[metric])

@@ -6,7 +6,7 @@ source and use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -235,16 +235,19 @@ def draw_halves(table: RatingTable, seed: int = 0, draws: int = 20) -> list[tupl
     """
     rng = np.random.default_rng([seed, 1])
     half = table.count // 2
+    # An odd rating belongs to neither half.
     side = np.minimum(table.position // half[table.item], 2)
+
+    def mean_of_half(number: int, values: Floats) -> Floats:
+        is_in_half = side == number
+        sums = np.bincount(table.item[is_in_half], values[is_in_half])
+        # Rounded, so that means which are equal on paper tie.
+        return np.round(sums / half, 9)
 
     halves: list[tuple[Floats, Floats]] = []
     for _ in range(draws):
         values = table.shuffle_values(rng)
-        first, second = (
-            np.round(np.bincount(table.item[side == s], values[side == s]) / half, 9)
-            for s in (0, 1)
-        )
-        halves.append((first, second))
+        halves.append((mean_of_half(0, values), mean_of_half(1, values)))
 
     return halves
 
@@ -282,19 +285,22 @@ def stability(halves: Sequence[tuple[Floats, Floats]], scale: Scale) -> dict[str
         undefined = AgreementMeasure.undefined(Undefined.SINGLE_VALUE, len(halves[0][0]))
         return dict.fromkeys(HALF_MEASURES[1:], undefined)
 
-    differences = [(first - second) / width for first, second in halves]
+    values_by_measure: dict[str, list[CoefficientValue]] = {}
+    for first, second in halves:
+        differences = (first - second) / width
+        # A difference of exactly a quarter counts, however it was rounded.
+        is_within = np.abs(differences) <= 0.25 + 1e-9
+        values = {
+            "stability_pearson": correlate(first, second, "pearson"),
+            "stability_mean": CoefficientValue(float(differences.mean())),
+            "stability_std": CoefficientValue(float(differences.std())),
+            "stability_within_0.25": CoefficientValue(float(is_within.mean())),
+        }
+        for name, value in values.items():
+            values_by_measure.setdefault(name, []).append(value)
+
     n_items = len(halves[0][0])
-
-    def average(values: Iterable[Any]) -> AgreementMeasure:
-        return average_draws([CoefficientValue(float(v)) for v in values], n_items)
-
-    pearsons = [correlate(first, second, "pearson") for first, second in halves]
-    return {
-        "stability_pearson": average_draws(pearsons, n_items),
-        "stability_mean": average(d.mean() for d in differences),
-        "stability_std": average(d.std() for d in differences),
-        "stability_within_0.25": average((np.abs(d) <= 0.25 + 1e-9).mean() for d in differences),
-    }
+    return {name: average_draws(values, n_items) for name, values in values_by_measure.items()}
 
 
 def difference_histogram(
@@ -347,8 +353,10 @@ def compute_measures(
         halves = draw_halves(table, seed, draws)
         by_halves = {"split_half": split_half_reliability(halves), **stability(halves, scale)}
         note = remark(Note.HALVINGS, draws=draws)
-        measures |= {name: measure.with_remarks(note) for name, measure in by_halves.items()}
-        measures = {name: m.with_remarks(*table.remarks) for name, m in measures.items()}
+        for name, measure in by_halves.items():
+            measures[name] = measure.with_remarks(note)
+        for name, measure in measures.items():
+            measures[name] = measure.with_remarks(*table.remarks)
         histogram = difference_histogram(halves, scale)
     else:
         undefined = AgreementMeasure.undefined(Undefined.NO_SECOND_RATING)

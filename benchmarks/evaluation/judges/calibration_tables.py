@@ -90,11 +90,15 @@ class CalibratedDimension:
 
     def find(self, metric: str, measure: str) -> Measure:
         """Return a measure of a metric."""
-        return next(m for m in self.measures[metric] if m.measure == measure)
+        return self.measures_of(metric)[measure]
+
+    def measures_of(self, metric: str) -> dict[str, Measure]:
+        """Return the measures of a metric by their name."""
+        return {m.measure: m for m in self.measures[metric]}
 
     def has(self, measure: str) -> bool:
         """Tell whether a measure was made of some metric."""
-        return any(m.measure == measure for of_metric in self.measures.values() for m in of_metric)
+        return any(measure in self.measures_of(metric) for metric in self.measures)
 
 
 def calibration_tables(
@@ -169,12 +173,11 @@ def _answer_table(
 
 def _without_empty_reaches(table: ResultTable) -> ResultTable:
     """Return a table without columns of intervals where there are none."""
-    empty = [
-        number
-        for number, head in enumerate(table.heads)
-        if head in ("±", "low", "high") and is_empty_column(table.rows, number)
-    ]
-    return table.without_columns(empty)
+    empty_columns: list[int] = []
+    for number, head in enumerate(table.heads):
+        if head in ("±", "low", "high") and is_empty_column(table.rows, number):
+            empty_columns.append(number)
+    return table.without_columns(empty_columns)
 
 
 def _with_reach(measure: Measure) -> list[AnyCell]:
@@ -214,22 +217,23 @@ def _metric_notes(dimension: CalibratedDimension, labels: Mapping[str, str]) -> 
                 "self_kappa",
             ):
                 notes.append((labels[metric], measure.measure, measure.note))
-    notes += [
-        (labels[m], "caveat", note)
-        for m, note in dimension.caveats.items()
-        if m in dimension.measures
-    ]
+    for metric, caveat in dimension.caveats.items():
+        if metric in dimension.measures:
+            notes.append((labels[metric], "caveat", caveat))
     return list(notes_by_subject(notes))
 
 
 def _verdict(dimension: CalibratedDimension, labels: Mapping[str, str]) -> str:
     """Say in words what the yes and the no of the metric with the largest κ are worth."""
-    kappas = {m: dimension.find(m, "kappa").value for m in dimension.measures}
-    defined = {m: k for m, k in kappas.items() if not math.isnan(k)}
-    if not defined:
+    kappas: dict[str, float] = {}
+    for metric in dimension.measures:
+        kappa = dimension.find(metric, "kappa").value
+        if not math.isnan(kappa):
+            kappas[metric] = kappa
+    if not kappas:
         return ""
 
-    metric = max(defined, key=lambda m: defined[m])
+    metric = max(kappas, key=kappas.__getitem__)
     lead = "" if len(dimension.measures) == 1 else f"The largest κ is that of {labels[metric]}. "
     share_good = format_number(dimension.find(metric, "share_good").value, 100, 1)
     yes = _percent(dimension.find(metric, "precision"))
@@ -292,19 +296,21 @@ def _unlabelled_table(
     notes: list[tuple[str, str, str]] = []
     n_items = 0
     for metric in dimension.measures:
-        said = next((m for m in dimension.measures[metric] if m.measure == "said_bad"), None)
-        if said is None:
+        measures = dimension.measures_of(metric)
+        if "said_bad" not in measures:
             continue
 
-        corrected = dimension.find(metric, "corrected_bad")
+        said_bad = measures["said_bad"]
+        corrected = measures["corrected_bad"]
         n_items = corrected.n_items
-        shares = (said.value, corrected.value, corrected.ci_low, corrected.ci_high)
-        rows.append(
-            Row(labels[metric], [number_cell(share, 100, 1) for share in shares], spec=metric)
-        )
-        parts = corrected.note.split("; ")
-        own = "; ".join(part for part in parts if part != f"captions of {dimension.unlabelled}")
-        notes.append((labels[metric], "corrected", own))
+        shares = (said_bad.value, corrected.value, corrected.ci_low, corrected.ci_high)
+        cells = [number_cell(share, 100, 1) for share in shares]
+        rows.append(Row(labels[metric], cells, spec=metric))
+
+        # Whose captions these are stands in the title already.
+        in_title = f"captions of {dimension.unlabelled}"
+        remarks = [part for part in corrected.note.split("; ") if part != in_title]
+        notes.append((labels[metric], "corrected", "; ".join(remarks)))
 
     level = 100 * choices.statistics.level
     lines = [
@@ -357,14 +363,15 @@ def pair_table(
         statistics: of intervals.
     """
     rows: list[Row] = []
+    biases = set[str]()
     for metric, audit in audits.items():
         for row in records_of(audit):
+            biases.add(row["bias"])
             shares = (row["value"], row["ci_low"], row["ci_high"], row["people"])
             cells: list[AnyCell] = [number_cell(share, 100, 1) for share in shares]
             label = f"{labels[metric]}, {row['bias']}"
             rows.append(Row(label, [*cells, count_cell(row["n_pairs"])], spec=metric))
 
-    biases = {row["bias"] for audit in audits.values() for row in records_of(audit)}
     table = ResultTable(
         f"{dataset}: biases in the choice of one of two captions",
         "metric, bias",

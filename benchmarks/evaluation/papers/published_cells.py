@@ -127,12 +127,15 @@ def _correlation_cells(sources: TableSources, table: PaperTable, label: str) -> 
     if table.draws:
         return _partly_drawn_cells(sources, table, label)
 
-    error_columns = {name: o for name, o in table.columns.items() if "error" in o}
+    error_columns: dict[str, Any] = {}
+    value_columns: dict[str, Any] = {}
+    for name, options in table.columns.items():
+        is_of_errors = "error" in options
+        (error_columns if is_of_errors else value_columns)[name] = options
     if error_columns:
         cells = _error_cells(sources, replace(table, columns=error_columns), label)
-        columns = {name: o for name, o in table.columns.items() if name not in error_columns}
-        if columns:
-            cells |= _correlation_cells(sources, replace(table, columns=columns), label)
+        if value_columns:
+            cells |= _correlation_cells(sources, replace(table, columns=value_columns), label)
         return cells
 
     cells: Cells = {}
@@ -180,7 +183,11 @@ def _partly_drawn_cells(sources: TableSources, table: PaperTable, label: str) ->
         return _correlation_cells(sources, without_draws, label)
 
     first_column = next(iter(table.columns))
-    rows = {row: spec for row, spec in table.rows.items() if (row, first_column) not in cells}
+    rows: dict[str, str] = {}
+    for row, spec in table.rows.items():
+        # A row is drawn in all columns or in none.
+        if (row, first_column) not in cells:
+            rows[row] = spec
     if rows:
         cells |= _correlation_cells(sources, replace(without_draws, rows=rows), label)
 
@@ -211,8 +218,9 @@ def _measure_columns(
     }
     protocol = sources.resolve_protocol(table, name, changes)
 
-    has_bounds = any("bound" in table.columns[column] for column in columns)
-    statistics = BOUNDS if has_bounds else NO_INTERVALS
+    bounded_columns = [column for column in columns if "bound" in table.columns[column]]
+    # Intervals take replicates; a table without bounds does without them.
+    statistics = BOUNDS if bounded_columns else NO_INTERVALS
     measured = sources.measure(table, protocol, list(specs.values()), statistics)
     row_by_key = {row_key(row): row for row in records_of(measured.correlations)}
 
@@ -246,8 +254,8 @@ def _author_score_cells(sources: TableSources, table: PaperTable, label: str) ->
     cells: Cells = {}
     authors = sources.load("fleur")
     scored = authors.items.merge(authors.ratings, on="item_id")
-    coefficients = list(dict.fromkeys(o["coefficient"] for o in table.columns.values()))
-    protocol = sources.resolve_protocol(table, label, {"coefficients": coefficients})
+    coefficients = dict.fromkeys(options["coefficient"] for options in table.columns.values())
+    protocol = sources.resolve_protocol(table, label, {"coefficients": list(coefficients)})
 
     for row, score in table.rows.items():
         for column, options in table.columns.items():
@@ -314,8 +322,11 @@ def _read_columns(
 def _system_mean_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
     measured, values_by_column, cells = _read_columns(sources, table, label)
     items = measured.items
-    bounded = [options["dimension"] for options in table.columns.values() if "bound" in options]
-    intervals = _mean_intervals(measured.selection, list(dict.fromkeys(bounded)))
+    bounded: list[str] = []
+    for options in table.columns.values():
+        if "bound" in options and options["dimension"] not in bounded:
+            bounded.append(options["dimension"])
+    intervals = _mean_intervals(measured.selection, bounded)
 
     for column, values in values_by_column.items():
         options = table.columns[column]
@@ -368,8 +379,10 @@ def _mean_intervals(
 
     points = {dimension: selection.points(dimension) for dimension in dimensions}
     options = replace(BOUNDS, replicates=20 * BOUNDS.replicates)
-    rows = rank_systems(selection, points, options).systems.to_dict("records")
-    return {(r["dimension"], r["system"]): (r["ci_low"], r["ci_high"]) for r in rows}
+    intervals: dict[tuple[str, str], tuple[float, float]] = {}
+    for row in records_of(rank_systems(selection, points, options).systems):
+        intervals[row["dimension"], row["system"]] = (row["ci_low"], row["ci_high"])
+    return intervals
 
 
 def _best_worst_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
@@ -411,7 +424,8 @@ def _human_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
     cells: Cells = {}
     for column, options in table.columns.items():
         names = (options["references"], options["held_out"])
-        references_file, held_out_file = (sources.data_file(name) for name in names)
+        references_file = sources.data_file(options["references"])
+        held_out_file = sources.data_file(options["held_out"])
         absent = [name for name in names if not sources.data_file(name).is_file()]
 
         specs: dict[str, str] = {}
@@ -435,7 +449,9 @@ def _human_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
                 f"{held_out_file}: no caption of image '{missing[0]}' of {references_file}"
             )
 
-        trial = (label, {image: held_out[image] for image in references}, references)
+        # The file of held-out captions may have images that the paper did not use.
+        captions = {image: held_out[image] for image in references}
+        trial = (label, captions, references)
         metrics = [metric(spec) for spec in specs.values()]
         # The seed draws groups of images for intervals, which no cell shows.
         scores, _ = score_trials([trial], metrics, sources.store, sources.progress, seed=0)

@@ -75,20 +75,33 @@ class TableRebuilder(TableSources):
         Raises:
             InputError: on malformed data.
         """
-        row_reasons = {r: str(s) for r, s in table.rows.items() if find_missing_reason(str(s))}
-        column_reasons = {c: str(o["missing"]) for c, o in table.columns.items() if "missing" in o}
+        rows: dict[str, Any] = {}
+        row_reasons: dict[str, str] = {}
+        for row, spec in table.rows.items():
+            reason = find_missing_reason(str(spec))
+            if reason:
+                row_reasons[row] = reason
+            else:
+                rows[row] = spec
 
-        rows = {r: spec for r, spec in table.rows.items() if r not in row_reasons}
-        columns = {c: o for c, o in table.columns.items() if c not in column_reasons}
-        computable = replace(table, rows=rows, columns=columns)
+        columns: dict[str, Any] = {}
+        column_reasons: dict[str, str] = {}
+        for column, options in table.columns.items():
+            if "missing" in options:
+                column_reasons[column] = str(options["missing"])
+            else:
+                columns[column] = options
 
-        cells = self._rebuild_computable(paper, computable) if rows and columns else {}
+        cells: Cells = {}
+        if rows and columns:
+            computable = replace(table, rows=rows, columns=columns)
+            cells |= self._rebuild_computable(paper, computable)
 
         for column, reason in column_reasons.items():
             for row in table.rows:
                 cells[row, column] = TableCell.missing(reason)
-        for row, note in row_reasons.items():
-            reason = find_missing_reason(note)
+        # Where both say why, the row's reason stands.
+        for row, reason in row_reasons.items():
             for column in table.columns:
                 cells[row, column] = TableCell.missing(reason)
         if table.author_scores and cells:
@@ -122,7 +135,11 @@ class TableRebuilder(TableSources):
         folders = [f for f in self.rater_folders if fits_row(RaterCard.read(f), description)]
         # On images that chose a rater, as the development fold did, the cell says so.
         specs = {str(f): RaterMetric(str(f), seen="mark").spec for f in folders}
-        columns = {c: o for c, o in table.columns.items() if "missing" not in o or "error" in o}
+        columns: dict[str, Any] = {}
+        for column, options in table.columns.items():
+            # Errors are missing of published metrics, which predict no ratings; raters do.
+            if "missing" not in options or "error" in options:
+                columns[column] = options
         if not specs or not columns:
             return {}
 
@@ -136,7 +153,8 @@ class TableRebuilder(TableSources):
 
             of_seeds = [of_raters[name, column] for name in specs]
             mean = float(np.mean([cell.value for cell in of_seeds]))
-            notes = list(dict.fromkeys(cell.note for cell in of_seeds if cell.note))
+            notes_of_seeds = dict.fromkeys(cell.note for cell in of_seeds)
+            notes = list(filter(None, notes_of_seeds))
             # A cell without a value has no rater of one's own to speak of.
             if not np.isnan(mean):
                 notes.insert(0, f"{count_of(len(specs), 'rater')} of your own, not the paper's")

@@ -85,12 +85,12 @@ class ReferenceDraws:
         pools: list[tuple[str, ...]] = []
         for image, first, second in distinct:
             # A caption that is a reference of its image would be compared with itself.
-            pool = tuple(text for text in references[image] if text not in (first, second))
+            pool = [text for text in references[image] if text not in (first, second)]
             if len(pool) < size:
                 raise InputError(
                     f"image '{image}' has {len(pool)} references beside the captions of a pair, and a draw takes {size}"
                 )
-            pools.append(pool)
+            pools.append(tuple(pool))
 
         return cls(distinct, tuple(pools), size)
 
@@ -152,8 +152,11 @@ class ReferenceDraws:
     @cached_property
     def _captions(self) -> list[str]:
         """The first captions of all pairs, then the second ones."""
-        firsts = [first for _, first, _ in self.pairs]
-        seconds = [second for _, _, second in self.pairs]
+        firsts: list[str] = []
+        seconds: list[str] = []
+        for _, first, second in self.pairs:
+            firsts.append(first)
+            seconds.append(second)
         return firsts + seconds
 
     def _score_draw(
@@ -193,18 +196,19 @@ class ReferenceDraws:
         # Each caption and reference is scored once, however many pairs have them.
         number_of: dict[tuple[str, str], int] = {}
         numbers = np.zeros((2, len(self.pairs), longest), dtype=np.int64)
-        for place, ((_, *captions), pool) in enumerate(zip(self.pairs, self.pools, strict=True)):
+        for row, (pair, pool) in enumerate(zip(self.pairs, self.pools, strict=True)):
+            _, *captions = pair
             for side, caption in enumerate(captions):
                 for column, reference in enumerate(pool):
-                    text = (caption, reference)
-                    numbers[side, place, column] = number_of.setdefault(text, len(number_of))
+                    texts = (caption, reference)
+                    numbers[side, row, column] = number_of.setdefault(texts, len(number_of))
 
-        frame = pd.DataFrame(
-            {
-                "caption": [caption for caption, _ in number_of],
-                "references": [(reference,) for _, reference in number_of],
-            }
-        )
+        captions_to_score: list[str] = []
+        references: list[tuple[str]] = []
+        for caption, reference in number_of:
+            captions_to_score.append(caption)
+            references.append((reference,))
+        frame = pd.DataFrame({"caption": captions_to_score, "references": references})
         return metric.score(Rows(frame))[numbers]
 
 
@@ -252,8 +256,8 @@ def measure_draws(
         draws: those of its pairs.
         differences: of the metric, shape (n_draws, n_pairs of `draws`).
     """
-    place_of = {pair: place for place, pair in enumerate(draws.pairs)}
-    places = np.array([place_of[pair] for pair in judged_pairs_of(selection)])
+    column_of = {pair: column for column, pair in enumerate(draws.pairs)}
+    judged_columns = np.array([column_of[pair] for pair in judged_pairs_of(selection)])
 
     captions = selection.items.set_index("item_id")["caption"]
     frame = selection.judged_pairs.frame
@@ -264,7 +268,7 @@ def measure_draws(
 
     by_draw: list[list[float]] = []
     for row in differences:
-        outcomes = selection.judged_pairs.outcomes(signs * row[places])
+        outcomes = selection.judged_pairs.outcomes(signs * row[judged_columns])
         by_draw.append([outcome.accuracy for outcome in outcomes])
     accuracies = np.array(by_draw)
 

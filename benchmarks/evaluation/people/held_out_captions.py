@@ -22,7 +22,7 @@ from ....metrics.rows import Rows
 from ...runs.frames import groups_of, make_frame
 from ...runs.progress_bar import StepProgress
 from ...runs.results import AGREEMENT_COLUMNS
-from ...runs.tables import MISSING, AnyCell, ResultTable, Row, count_of, number_cell
+from ...runs.tables import MISSING, AnyCell, Cell, ResultTable, Row, count_of, number_cell
 from ...scoring.catalog import MetricStyle, metric_style
 from ...scoring.corpus_scores import make_scorer
 from ...scoring.score_store import ScoreStore
@@ -192,6 +192,7 @@ def score_held_out_captions(
     rows: list[dict[str, Any]] = []
     tables: list[ResultTable] = []
     missing: dict[str, UnavailableMetrics] = {}
+    computed_somewhere = set[Metric]()
     with StepProgress(None) as progress:
         for source in sources:
             people = source.keep_first(k)
@@ -201,6 +202,7 @@ def score_held_out_captions(
 
             unavailable = find_unavailable(metrics, items)
             computed = [m for m in metrics if m not in unavailable]
+            computed_somewhere.update(computed)
             scores, remarks = score_trials(
                 trials, computed, store, progress, seed, image_files=people.image_files
             )
@@ -213,7 +215,7 @@ def score_held_out_captions(
 
     choices = make_frame(rows, HUMAN_COLUMNS)
     # Those that some source has scores of.
-    scored = [m for m in metrics if not all(m in absent for absent in missing.values())]
+    scored = [m for m in metrics if m in computed_somewhere]
 
     return HeldOutScores(scored, missing, choices, _agreement(choices), tables)
 
@@ -444,7 +446,8 @@ def _table(
     metrics: Sequence[Metric],
 ) -> ResultTable:
     parts = dict(groups_of(make_frame(rows, HUMAN_COLUMNS), "metric"))
-    styles = sorted(((metric_style(m), m.spec) for m in metrics), key=lambda pair: pair[0].order)
+    styles = {m.spec: metric_style(m) for m in metrics}
+    styles = dict(sorted(styles.items(), key=lambda pair: pair[1].order))
     first = rows[0]
     notes = [synthetic_note("people")] if people.is_synthetic else []
     notes += [
@@ -454,8 +457,10 @@ def _table(
         "±: standard deviation over the choices. 95 %: over images, by random groups.",
     ]
     notes += [f"{people.left_out_note}."] if people.left_out_note else []
-    notes += [note for note in dict.fromkeys(style.note for style, _ in styles) if note]
-    rows_of_metrics = [Row(style.label, _cells(parts[spec], style)) for style, spec in styles]
+    notes += filter(None, dict.fromkeys(style.note for style in styles.values()))
+    rows_of_metrics: list[Row] = []
+    for spec, style in styles.items():
+        rows_of_metrics.append(Row(style.label, _cells(parts[spec], style)))
     title = f"{people.name}: one person's caption against the others"
     return ResultTable(title, "metric", ["score", "±", "95 %"], rows_of_metrics, notes=notes)
 
@@ -463,9 +468,13 @@ def _table(
 def _cells(part: pd.DataFrame, style: MetricStyle) -> list[AnyCell]:
     """Return a metric's score, its deviation over choices and its interval."""
     last = part.iloc[-1]
-    numbers = [last["value"], _spread(part)[1], last["ci_low"], last["ci_high"]]
-    value, std, low, high = (
-        number_cell(float(number), style.scale, style.decimals) for number in numbers
-    )
+
+    def cell_of(number: float) -> Cell:
+        return number_cell(float(number), style.scale, style.decimals)
+
+    value = cell_of(last["value"])
+    std = cell_of(_spread(part)[1])
+    low = cell_of(last["ci_low"])
+    high = cell_of(last["ci_high"])
     has_interval = MISSING not in (low.text, high.text)
     return [value, std, f"{low} to {high}" if has_interval else MISSING]

@@ -59,11 +59,13 @@ class Original:
         """Return the caption's words that may be changed: those outside fixed phrases, such as "hot dog"."""
         phrases = "|".join(map(re.escape, self.lists["phrases"]))
         pattern = re.compile(rf"\b(?:{phrases})\b", re.IGNORECASE)
-        fixed = [match.span() for match in pattern.finditer(self.caption)]
+        fixed_places = set[int]()
+        for match in pattern.finditer(self.caption):
+            fixed_places.update(range(*match.span()))
 
         words: list[re.Match[str]] = []
         for word in WORD.finditer(self.caption):
-            if not any(start <= word.start() < end for start, end in fixed):
+            if word.start() not in fixed_places:
                 words.append(word)
 
         return words
@@ -139,7 +141,7 @@ def swap_gender(original: Original) -> str:
     """Make men of all women in a caption, or women of all men; captions and references of both are left out."""
     caption_words = set(words_of(original.caption))
     men, women = original.lists.genders
-    reference_words = set(chain.from_iterable(words_of(text) for text in original.references))
+    reference_words = set(chain.from_iterable(map(words_of, original.references)))
 
     for counterparts, other_gender in ((men, women), (women, men)):
         if not caption_words & counterparts.keys():
@@ -185,8 +187,15 @@ def swap_roles(original: Original) -> str:
 
 def _names_in_order(text: str, first_kind: str, second_kind: str, lists: WordLists) -> bool:
     """Return whether a text names a thing of one kind before one of another."""
-    kinds = [lists.nouns[word].kind for word in words_of(text) if word in lists.nouns]
-    return first_kind in kinds and second_kind in kinds[kinds.index(first_kind) :]
+    has_first = False
+    for word in words_of(text):
+        noun = lists.nouns.get(word)
+        if noun is None:
+            continue
+        has_first = has_first or noun.kind == first_kind
+        if has_first and noun.kind == second_kind:
+            return True
+    return False
 
 
 def negate(original: Original) -> str:
@@ -215,7 +224,9 @@ def add_object(original: Original) -> str:
     lists = original.lists
     named_lines: set[str] = set()
     for text in (original.caption, *original.references):
-        named_lines |= {lists.nouns[w].line for w in words_of(text) if w in lists.nouns}
+        for word in words_of(text):
+            if word in lists.nouns:
+                named_lines.add(lists.nouns[word].line)
 
     lines = [line for line in lists["added"] if line not in named_lines]
     if not lines:

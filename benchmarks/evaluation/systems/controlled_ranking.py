@@ -47,7 +47,9 @@ class Feature:
 
 def count_sentences(caption: str) -> int:
     """Count the parts of a caption that end in a full stop, an exclamation mark or a question mark, at least one."""
-    return max(1, sum(1 for part in re.split(r"[.!?]+(?:\s|$)", caption) if part.strip()))
+    parts = re.split(r"[.!?]+(?:\s|$)", caption)
+    sentences = [part for part in parts if part.strip()]
+    return max(1, len(sentences))
 
 
 def _count_words(caption: str) -> float:
@@ -93,19 +95,19 @@ def hold_features(
         captions: by item id.
         scores: by metric and item id.
     """
-    held: dict[str, HeldFeature] = {}
+    held_features: dict[str, HeldFeature] = {}
     for name in names:
         if name in FEATURES:
             feature = FEATURES[name]
             values = {item: feature.measure(caption) for item, caption in captions.items()}
-            held[name] = HeldFeature(values, feature.step, feature.words)
+            held_features[name] = HeldFeature(values, feature.step, feature.words)
             continue
 
         by_item = scores[name].astype(np.float64)
         step = float(np.std(by_item[np.isfinite(by_item)]))
         words = f"whose {name} is greater by {step:.3g} (one standard deviation)"
-        held[name] = HeldFeature(dict(by_item.items()), step, words)  # pyright: ignore[reportArgumentType]
-    return held
+        held_features[name] = HeldFeature(dict(by_item.items()), step, words)  # pyright: ignore[reportArgumentType]
+    return held_features
 
 
 def held_equal(dimension: str, names: Sequence[str]) -> str:
@@ -148,10 +150,13 @@ def rank_controlled(
     names = list(features)
     differences = np.column_stack([_differences(battles, f) for f in features.values()])
     reason = _find_gap(battles, names)
-    undefined = [
-        name for name, d in zip(names, differences.T, strict=True) if not np.isfinite(d).all()
-    ]
-    constant = [name for name, d in zip(names, differences.T, strict=True) if not d.any()]
+    undefined: list[str] = []
+    constant: list[str] = []
+    for name, differences_of_feature in zip(names, differences.T, strict=True):
+        if not np.isfinite(differences_of_feature).all():
+            undefined.append(name)
+        if not differences_of_feature.any():
+            constant.append(name)
     if undefined and not reason:
         reason = f"compared captions have no finite {undefined[0]}"
     elif constant and not reason:
@@ -233,9 +238,8 @@ def _ranks(
 ) -> dict[str, int]:
     """Return the systems' ranks; systems that share one do not differ significantly."""
     pairs = list(combinations(range(len(battles.systems)), 2))
-    p_values = correct_p_values(
-        [fit.difference_p_value(a, b) for a, b in pairs], statistics.correction
-    )
+    uncorrected = [fit.difference_p_value(a, b) for a, b in pairs]
+    p_values = correct_p_values(uncorrected, statistics.correction)
     by_pair: dict[frozenset[str], float] = {}
     for (a, b), p_value in zip(pairs, p_values, strict=True):
         by_pair[frozenset((battles.systems[a], battles.systems[b]))] = float(p_value)
@@ -304,9 +308,9 @@ def effect_words(controls: pd.DataFrame, features: Mapping[str, HeldFeature]) ->
     """Say how often a caption wins whose feature is greater, all else equal."""
     sentences: list[str] = []
     for row in controls.to_dict("records"):
-        value, low, high = (
-            format_number(row[name], 100, 0) for name in ("effect", "ci_low", "ci_high")
-        )
+        value = format_number(row["effect"], 100, 0)
+        low = format_number(row["ci_low"], 100, 0)
+        high = format_number(row["ci_high"], 100, 0)
         words = features[str(row["feature"])].words
         sentence = f"A caption {words} wins {value} % of the time, all else equal ({low} to {high})"
         if row["ci_low"] <= 0.5 <= row["ci_high"]:

@@ -123,9 +123,9 @@ def estimate_systems(
         means.append(_quantity(placed, systems, choice, choices, (system,), name))
 
     means.sort(key=lambda q: -q.mean.powered.value)
-    differences = [
-        _difference(placed, systems, choice, choices, a, b) for a, b in combinations(means, 2)
-    ]
+    differences: list[Quantity] = []
+    for a, b in combinations(means, 2):
+        differences.append(_difference(placed, systems, choice, choices, a, b))
     return [*means, *differences]
 
 
@@ -314,26 +314,27 @@ def _verdict(
     means: Sequence[Quantity], differences: Sequence[Quantity], choices: EstimateChoices
 ) -> str:
     """Say what the ratings show: of two systems which is better, of one how good it is."""
-    shown = differences or [q for q in means if q.name == WIN_RATE]
-    first = shown[0] if shown else means[0]
-    worth = (
-        f"{first.mean.classical.n_rated:,} ratings count as {first.mean.effective_n:,.0f}."
-        if first.mean.classical.n_rated == means[0].mean.classical.n_rated
-        or first.name != DIFFERENCE
-        else f"{means[0].mean.classical.n_rated:,} ratings of {means[0].label} count as {means[0].mean.effective_n:,.0f}."
-    )
+    comparisons = differences or [q for q in means if q.name == WIN_RATE]
+    first = comparisons[0] if comparisons else means[0]
+    n_rated = first.mean.classical.n_rated
+    n_rated_of_system = means[0].mean.classical.n_rated
+    worth = f"{n_rated:,} ratings count as {first.mean.effective_n:,.0f}."
+    # A difference whose number of ratings is not that of its systems says less than what one system's count as.
+    if first.name == DIFFERENCE and n_rated != n_rated_of_system:
+        worth = f"{n_rated_of_system:,} ratings of {means[0].label} count as {means[0].mean.effective_n:,.0f}."
+
     powered = first.mean.powered
     low, high = _interval(powered, first, choices)
     scale, decimals = (100, 1) if first.name in (SHARE, WIN_RATE) else (1, 2)
-    value, low_text, high_text = (
-        format_number(v, scale, decimals) for v in (powered.value, low, high)
-    )
-    if not shown:
+    value = format_number(powered.value, scale, decimals)
+    low_text = format_number(low, scale, decimals)
+    high_text = format_number(high, scale, decimals)
+    if not comparisons:
         unit = " %" if scale == 100 else ""
         return f"People's {first.name} of {first.label} is {value}{unit} ({low_text} to {high_text}); {worth}"
-    if len(shown) > 1:
-        n_found = sum(_is_decided(q, choices) for q in shown)
-        return f"Of {len(shown)} pairs of systems, the intervals of {n_found} show which is better; {worth}"
+    if len(comparisons) > 1:
+        n_decided = sum(_is_decided(q, choices) for q in comparisons)
+        return f"Of {len(comparisons)} pairs of systems, the intervals of {n_decided} show which is better; {worth}"
 
     a, b = first.systems
     if not _is_decided(first, choices):

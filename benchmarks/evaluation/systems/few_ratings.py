@@ -97,9 +97,9 @@ def read_choice(path: Path, images: Sequence[str]) -> RatedChoice:
     )
     bad = np.flatnonzero((probabilities <= 0) | (probabilities > 1))
     if bad.size:
-        place = table.places[int(bad[0])]
+        file_and_line = table.places[int(bad[0])]
         raise InputError(
-            f"{place}: probability is {probabilities[bad[0]]:g}; a number above 0 and up to 1 is expected"
+            f"{file_and_line}: probability is {probabilities[bad[0]]:g}; a number above 0 and up to 1 is expected"
         )
 
     ids = table.filled(name)
@@ -115,22 +115,22 @@ def read_choice(path: Path, images: Sequence[str]) -> RatedChoice:
         )
 
     order = [rows[image_id] for image_id in images]
-    chosen = None
+    images_to_rate: frozenset[str] | None = None
     if "order" in table:
-        places = [str(cell) for cell in table.column("order")]
-        chosen = frozenset(
-            matched[image_id]
-            for image_id, place in zip(ids, places, strict=True)
-            if place.strip() not in ("", "None", "nan")
-        )
+        numbered: list[str] = []
+        for image_id, cell in zip(ids, table.column("order"), strict=True):
+            # The plan leaves the order of images empty that were not chosen.
+            if str(cell).strip() not in ("", "None", "nan"):
+                numbered.append(matched[image_id])
+        images_to_rate = frozenset(numbered)
 
     if "stratum" not in table:
         strata = np.zeros(len(images), dtype=np.int64)
-        return RatedChoice(strata, probabilities[order], chosen, str(path))
+        return RatedChoice(strata, probabilities[order], images_to_rate, str(path))
 
     names = [str(cell) for cell in table.column("stratum")]
     _, strata = np.unique([names[i] for i in order], return_inverse=True)
-    return RatedChoice(strata.astype(np.int64), None, chosen, str(path))
+    return RatedChoice(strata.astype(np.int64), None, images_to_rate, str(path))
 
 
 @dataclass(frozen=True)
@@ -138,14 +138,14 @@ class PlacedRatings:
     """Ratings by image and system.
 
     Attributes:
-        place: the file and line of each, for messages.
+        files_and_lines: where each stands, for messages.
         image: the number of each one's image, shape (n_ratings,).
         system: the name of its system; of comparisons the two names, the first one first in the order of the systems.
         rater: the number of its rater.
         values: the ratings; of comparisons 1 where the first system wins.
     """
 
-    place: Sequence[str]
+    files_and_lines: Sequence[str]
     image: Ints
     system: Sequence[tuple[str, ...]]
     rater: Ints
@@ -153,7 +153,11 @@ class PlacedRatings:
 
     def of_systems(self, *names: str) -> np.ndarray:
         """Return the numbers of the ratings of a system, or of the comparisons of two."""
-        return np.array([i for i, system in enumerate(self.system) if system == names], dtype=int)
+        numbers: list[int] = []
+        for number, system in enumerate(self.system):
+            if system == names:
+                numbers.append(number)
+        return np.array(numbers, dtype=int)
 
 
 def place_ratings(ratings: RatingFile, systems: ScoredSystems) -> PlacedRatings:
@@ -174,26 +178,27 @@ def place_ratings(ratings: RatingFile, systems: ScoredSystems) -> PlacedRatings:
     of_raters: list[int] = []
     for row in ratings.rows:
         image = number[matched[row.image_id]]
-        of_row = tuple(
-            _find_system(system, caption, row.place, image, systems)
-            for system, caption in zip(row.systems, row.captions, strict=True)
-        )
+        row_systems: list[str] = []
+        for system, caption in zip(row.systems, row.captions, strict=True):
+            row_systems.append(_find_system(system, caption, row.place, image, systems))
+
         value = row.value
-        if len(of_row) == 2:
-            if of_row[0] == of_row[1]:
+        if len(row_systems) == 2:
+            if row_systems[0] == row_systems[1]:
                 raise InputError(
-                    f"{row.place}: it compares two captions of '{of_row[0]}'; captions of two systems are expected"
+                    f"{row.place}: it compares two captions of '{row_systems[0]}'; captions of two systems are expected"
                 )
-            if systems.names.index(of_row[0]) > systems.names.index(of_row[1]):
-                of_row = of_row[::-1]
+            # Comparisons of two systems are counted together, whichever of them stands first in a row.
+            if systems.names.index(row_systems[0]) > systems.names.index(row_systems[1]):
+                row_systems.reverse()
                 value = 1 - value
         images.append(image)
-        names.append(of_row)
+        names.append(tuple(row_systems))
         values.append(value)
         of_raters.append(raters.setdefault(row.rater, len(raters)))
 
     return PlacedRatings(
-        place=[row.place for row in ratings.rows],
+        files_and_lines=[row.place for row in ratings.rows],
         image=np.array(images, dtype=np.int64),
         system=names,
         rater=np.array(of_raters, dtype=np.int64),
@@ -201,11 +206,14 @@ def place_ratings(ratings: RatingFile, systems: ScoredSystems) -> PlacedRatings:
     )
 
 
-def _find_system(system: str, caption: str, place: str, image: int, systems: ScoredSystems) -> str:
+def _find_system(
+    system: str, caption: str, file_and_line: str, image: int, systems: ScoredSystems
+) -> str:
     """Return the system that a rated caption is of, by its name or by the caption."""
     if system and system not in systems.captions:
         raise InputError(
-            f"{place}: system is '{system}', and candidates= has {', '.join(systems.names)}; name it candidates={system}=FILE"
+            f"{file_and_line}: system is '{system}', and candidates= has {', '.join(systems.names)}; "
+            f"name it candidates={system}=FILE"
         )
 
     names = [system] if system else systems.names
@@ -214,13 +222,13 @@ def _find_system(system: str, caption: str, place: str, image: int, systems: Sco
     if len(names) == 1 or (names and caption):
         return names[0]
     if not names:
-        own = systems.captions[system or systems.names[0]][image]
+        system_caption = systems.captions[system or systems.names[0]][image]
         raise InputError(
-            f"{place}: '{caption}' was rated, and the caption of image '{systems.images[image]}' is '{own}'; "
-            "give the captions that were rated"
+            f"{file_and_line}: '{caption}' was rated, and the caption of image '{systems.images[image]}' is "
+            f"'{system_caption}'; give the captions that were rated"
         )
     raise InputError(
-        f"{place}: it does not say which of {', '.join(names)} was rated; add a column system or caption"
+        f"{file_and_line}: it does not say which of {', '.join(names)} was rated; add a column system or caption"
     )
 
 
@@ -239,7 +247,7 @@ def add_ties(placed: PlacedRatings, systems: ScoredSystems, choice: RatedChoice)
             ties.append(i)
 
     return PlacedRatings(
-        place=[*placed.place, *("" for _ in ties)],
+        files_and_lines=[*placed.files_and_lines, *("" for _ in ties)],
         image=np.concatenate([placed.image, np.array(ties, dtype=np.int64)]),
         system=[*placed.system, *((a, b) for _ in ties)],
         # Whoever looks at equal captions sees a tie.
@@ -258,10 +266,10 @@ def check_choice_of_images(
     """
     rated = np.unique(placed.image)
     if choice.chosen is not None:
-        for place, image in zip(placed.place, placed.image, strict=True):
+        for file_and_line, image in zip(placed.files_and_lines, placed.image, strict=True):
             if systems.images[image] not in choice.chosen:
                 raise InputError(
-                    f"{place}: image '{systems.images[image]}' was rated, and {choice.source} did not choose it; "
+                    f"{file_and_line}: image '{systems.images[image]}' was rated, and {choice.source} did not choose it; "
                     "leave such ratings out"
                 )
     if choice.source or len(rated) < 2:
@@ -289,9 +297,10 @@ def _least_chance(rated: Ints, systems: ScoredSystems) -> tuple[float, str]:
     n_images = len(systems.images)
     free = 1 - len(rated) / n_images
     n_tests = len(systems.metrics) * len(systems.names)
-    least = (1.0, "")
+    least_chance = (1.0, "")
+    # Where every image is rated nothing was drawn.
     if not free:
-        return least
+        return least_chance
 
     for scores in systems.scores.values():
         for column, metric in enumerate(systems.metrics):
@@ -300,8 +309,9 @@ def _least_chance(rated: Ints, systems: ScoredSystems) -> tuple[float, str]:
             if not error:
                 continue
             deviation = abs(float(of_metric[rated].mean() - of_metric.mean())) / error
-            least = min(least, (min(1.0, n_tests * 2 * normal_share(-deviation)), metric))
-    return least
+            chance = min(1.0, n_tests * 2 * normal_share(-deviation))
+            least_chance = min(least_chance, (chance, metric))
+    return least_chance
 
 
 def make_sample(
@@ -324,9 +334,9 @@ def make_sample(
     if len(names) == 2:
         scores = scores - systems.scores[names[1]]
 
-    chosen = [systems.metrics.index(metric) for metric in metrics or systems.metrics]
+    metric_columns = [systems.metrics.index(metric) for metric in metrics or systems.metrics]
     return RatedSample(
-        scores=Scores.of(scores[:, chosen]),
+        scores=Scores.of(scores[:, metric_columns]),
         images=np.arange(len(systems.images)),
         strata=choice.strata,
         caption=placed.image[numbers],

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...runs.frames import make_frame, records_of
+from ...runs.frames import make_frame, records_by, records_of
 from ...runs.tables import (
     MISSING,
     AnyCell,
@@ -179,7 +179,13 @@ def rank_by_preferences(
     systems = battles.systems
     dataset = selection.name
     ones = np.ones((battles.n_images, 1))
-    fits = [fit_strengths(*b.count(ones), tie_model) for b in battles.by_dimension]
+    fits: list[Strengths] = []
+    wins: list[pd.DataFrame] = []
+    elo: list[pd.DataFrame] = []
+    for of_dimension in battles.by_dimension:
+        fits.append(fit_strengths(*of_dimension.count(ones), tie_model))
+        wins.append(of_dimension.win_rows(dataset))
+        elo.append(of_dimension.elo_rows(dataset, statistics.seed))
     means = battles.means(selection.items, scores)
 
     # All are one statistic, so that each replicate draws its images once for all of them.
@@ -201,8 +207,8 @@ def rank_by_preferences(
         n_images=battles.n_images,
         battles=battles,
         fits=dict(zip(strengths, fits, strict=True)),
-        wins=_join([b.win_rows(dataset) for b in battles.by_dimension]),
-        elo=_join([b.elo_rows(dataset, statistics.seed) for b in battles.by_dimension]),
+        wins=_join(wins),
+        elo=_join(elo),
         orders=_order_rows(dataset, strengths, means_by_metric, statistics),
         means={m: pd.Series(part.values, list(systems)) for m, part in means_by_metric.items()},
     )
@@ -437,15 +443,17 @@ def _strength_table(
     tie_model: str,
 ) -> ResultTable:
     shares = dict(zip(battles.systems, battles.win_shares, strict=True))
-    elo = records_of(_of_dimension(ranking.elo, battles.dimension))
-    elo_by_system = {row["system"]: row for row in elo}
+    elo_by_system = records_by(_of_dimension(ranking.elo, battles.dimension), "system")
+    n_orders = next(iter(elo_by_system.values()))["n_orders"]
     rows: list[Row] = []
 
     systems = _of_dimension(ranking.systems, battles.dimension)
     for row in records_of(systems):
         rating = elo_by_system[row["system"]]
         cells: list[AnyCell] = [
-            *(number_cell(row[name], 1, 3) for name in ("value", "ci_low", "ci_high")),
+            number_cell(row["value"], 1, 3),
+            number_cell(row["ci_low"], 1, 3),
+            number_cell(row["ci_high"], 1, 3),
             count_cell(None if pd.isna(row["rank"]) else row["rank"]),
             number_cell(shares[row["system"]], 100, 1),
             number_cell(rating["elo"], 1, 0),
@@ -460,7 +468,7 @@ def _strength_table(
         f"Strengths: logarithms with mean 0 of {MODEL_NAMES[tie_model]} Bradley–Terry model with ties ({symbol} = "
         f"{tie_text}), {len(battles.signs):,} comparisons, {int((battles.signs == 0).sum()):,} of them tied.",
         "Wins %: of a system's comparisons, ties counting half. Elo depends on the order of the comparisons: the mean, "
-        f"and from the least to the greatest, of {elo[0]['n_orders']} random orders.",
+        f"and from the least to the greatest, of {n_orders} random orders.",
         _floor_note(battles, order_is_source=ranking.battles.order_is_source),
     ]
     if battles.dimension in set(ranking.tests["dimension"]):
@@ -543,6 +551,7 @@ def _order_table(
     rows = [Row("people", [*system_ranking.places_of(strengths, systems), *[""] * 5])]
 
     shares: dict[str, float] = {}
+    lacks_interval = False
     rows_of_orders = records_of(_of_dimension(ranking.orders, dimension))
     orders = {(row["metric"], row["coefficient"]): row for row in rows_of_orders}
 
@@ -551,8 +560,11 @@ def _order_table(
         for measure in ("spearman", "tau_b"):
             row = orders[metric, measure]
             cells.append(number_cell(row["value"], 1, 2))
-            low, high = (format_number(row[c], 1, 2) for c in ("ci_low", "ci_high"))
-            cells.append(f"{low} to {high}" if pd.notna(row["ci_low"]) else MISSING)
+            low = format_number(row["ci_low"], 1, 2)
+            high = format_number(row["ci_high"], 1, 2)
+            has_interval = pd.notna(row["ci_low"])
+            lacks_interval = lacks_interval or not has_interval
+            cells.append(f"{low} to {high}" if has_interval else MISSING)
 
         alike = orders[metric, "pairwise_accuracy"]["value"]
         is_floor = metric in PAIR_FLOORS
@@ -566,7 +578,7 @@ def _order_table(
     if statistics.uses_resampling:
         level = f"{100 * statistics.level:g} %"
         notes.append(f"Intervals of ρ and τ_b: {level}, systems and images resampled.")
-        if any(str(cell) == MISSING for row in rows for cell in row.cells):
+        if lacks_interval:
             notes.append(_missing_note(ranking.battles.n_images))
 
     columns = [*systems, "ρ", "interval of ρ", "τ_b", "interval of τ_b", system_ranking.SAME_ORDER]

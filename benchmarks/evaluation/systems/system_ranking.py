@@ -106,8 +106,10 @@ def weigh_dimensions(selection: EvaluationSet, weights: Mapping[str, float]) -> 
         if dimension not in dimensions:
             raise unknown(f"dimension of dataset {selection.name}", dimension, dimensions)
 
-    columns = {d: _mean_of_items(selection, d) for d in weights}
-    sums = sum(column * weights[d] for d, column in columns.items())
+    sums = pd.Series(0.0, index=selection.items["item_id"])
+    for dimension, weight in weights.items():
+        # An item that lacks a dimension has no sum.
+        sums = sums + _mean_of_items(selection, dimension) * weight
     return pd.Series(sums, name="value").dropna().rename_axis("item_id").reset_index()
 
 
@@ -220,8 +222,10 @@ def leading_dimension(dimensions: Sequence[str], card: Card) -> str:
 
     It is the sum that `rank.weights` asks for, else the card's total, else `overall`, else the first one.
     """
-    preferred = (WEIGHTED, *card.totals, "overall")
-    return next((d for d in preferred if d in dimensions), dimensions[0])
+    for dimension in (WEIGHTED, *card.totals, "overall"):
+        if dimension in dimensions:
+            return dimension
+    return dimensions[0]
 
 
 def check_systems(selection: EvaluationSet) -> None:
@@ -360,8 +364,9 @@ def rank_values(
     Without tests the means alone decide, and equal ones share a rank.
     """
     if not len(tests):
-        places = pd.Series(values).rank(method="min", ascending=False).dropna()
-        return {str(system): int(rank) for system, rank in places.items()}
+        rated = pd.Series(values).dropna()
+        ranks = rated.rank(method="min", ascending=False)
+        return {str(system): int(rank) for system, rank in ranks.items()}
 
     p_values: dict[frozenset[str], float] = {}
     for row in records_of(tests):

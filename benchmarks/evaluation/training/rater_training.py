@@ -32,7 +32,7 @@ from ....metrics.rows import Rows
 from ...runs.frames import groups_of, make_frame
 from ...runs.results import describe_environment, to_csv
 from ...runs.tables import AnyCell, ResultTable, Row, count_cell, format_number, number_cell
-from ...scoring.catalog import metric_style
+from ...scoring.catalog import metric_labels
 from ...statistics.coefficients.coefficient import (
     RatedPoints,
     RatingCoefficient,
@@ -367,7 +367,11 @@ def _restore_torch(threads: int | None) -> Generator[None]:
 def _fingerprint(plan: TrainingPlan, job: TrainingJob) -> str:
     """Return a digest of everything that the trained weights depend on."""
     digest = hashlib.sha256()
-    versions = describe_environment()["versions"]
+    # Of what is installed only this moves the weights.
+    weight_versions: dict[str, str] = {}
+    for name, version in describe_environment()["versions"].items():
+        if name in WEIGHT_DISTRIBUTIONS:
+            weight_versions[name] = version
     table = [
         plan.recipe.name,
         plan.recipe.options,
@@ -376,7 +380,7 @@ def _fingerprint(plan: TrainingPlan, job: TrainingJob) -> str:
         plan.shuffled,
         plan.device,
         sorted(job.test_image_ids),
-        {k: v for k, v in versions.items() if k in WEIGHT_DISTRIBUTIONS},
+        weight_versions,
     ]
 
     digest.update(json.dumps(table, default=str).encode())
@@ -399,7 +403,8 @@ def shuffle_labels(examples: Examples, seed: int) -> Examples:
     turned = examples.preferences[:, ::-1]
     pairs = np.where(is_turned[:, None], turned, examples.preferences)
 
-    return Examples(examples.rows, tuple(examples.ratings[i] for i in order), pairs)
+    ratings = [examples.ratings[i] for i in order]
+    return Examples(examples.rows, tuple(ratings), pairs)
 
 
 #: `mse` is in squared units of the predictions; `n_items` counts captions with a rating.
@@ -489,7 +494,7 @@ def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -
         measured: with differences, of raters and `metrics`.
         metrics: the others.
     """
-    labels = {metric.spec: metric_style(metric).label for metric in metrics}
+    labels = metric_labels(metrics)
     rows: list[Row] = []
     for dataset in measured:
         differences = dataset.differences
@@ -517,10 +522,8 @@ def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -
 def _lead_cells(group: pd.DataFrame, coefficient: str, labels: dict[str, str]) -> list[AnyCell]:
     """Return the cells of `LEAD_COLUMNS` of a rater's differences from all other metrics."""
     best = group.sort_values("value_b", kind="stable").iloc[-1]
-    columns = ("value_a", "value_b", "difference", "ci_low", "ci_high")
-    value, other_value, lead, low, high = (
-        number_cell(float(best[column]), 100, 2) for column in columns
-    )
+    columns = ["value_a", "value_b", "difference", "ci_low", "ci_high"]
+    value, other_value, lead, low, high = [number_cell(float(v), 100, 2) for v in best[columns]]
     symbol = find_coefficient(coefficient).symbol
 
     return [symbol, value, labels[best["metric_b"]], other_value, lead, f"{low} to {high}"]

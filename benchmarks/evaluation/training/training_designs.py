@@ -136,7 +136,7 @@ def _target_dimension(selection: EvaluationSet, target: str | None) -> str | Non
     dimensions = selection.caption_set.dimensions
     candidates = selection.protocol.dimension if target is None else (target,)
     if len(candidates) > 1:
-        candidates = tuple(d for d in candidates if d in OVERALL)
+        candidates = [dimension for dimension in candidates if dimension in OVERALL]
 
     if not candidates and not dimensions:
         return None
@@ -234,14 +234,24 @@ def _find_test_images(job: TrainingJob, corpora: Mapping[str, TrainingCorpus]) -
 def _split_jobs(
     plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus], seed: int
 ) -> Iterator[TrainingJob]:
+    train: list[Examples] = []
+    validation: list[Examples] = []
+    for corpus in corpora.values():
+        train.append(corpus.take("train"))
+        validation.append(corpus.take("validation"))
     yield TrainingJob(
         name=f"seed-{seed}",
         label=_label(plan, seed),
         seed=seed,
-        train=Examples.join([corpus.take("train") for corpus in corpora.values()]),
-        validation=Examples.join([corpus.take("validation") for corpus in corpora.values()]),
-        test={name: corpus.rows_of("test") for name, corpus in corpora.items()},
+        train=Examples.join(train),
+        validation=Examples.join(validation),
+        test=_test_rows(corpora),
     )
+
+
+def _test_rows(corpora: Mapping[str, TrainingCorpus]) -> dict[str, Ints]:
+    """Return the rows of the test split of each dataset."""
+    return {name: corpus.rows_of("test") for name, corpus in corpora.items()}
 
 
 def _transfer_jobs(
@@ -254,7 +264,7 @@ def _transfer_jobs(
             seed=seed,
             train=corpus.take("train"),
             validation=corpus.take("validation"),
-            test={dataset: c.rows_of("test") for dataset, c in corpora.items()},
+            test=_test_rows(corpora),
         )
 
 
