@@ -192,7 +192,7 @@ def _make_results(
     options: CalibrateOptions,
     findings: _Findings,
     labels: Mapping[str, str],
-    record: Mapping[str, Any],
+    record: dict[str, Any],
 ) -> Results:
     """Return the tables, figures and files of what was found."""
     frames = {

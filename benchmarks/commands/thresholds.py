@@ -159,7 +159,9 @@ def _tables(
         notes = [
             f"AUC and recall ×100. {definition} Captions with a score of at least the threshold are kept."
         ]
-        notes += [f"{labels[r['metric']]}: {r['note']}." for r in records_of(part) if r["note"]]
+        for row in records_of(part):
+            if row["note"]:
+                notes.append(f"{labels[row['metric']]}: {row['note']}.")
         if note := copies_note(selection):
             notes.append(note)
 

@@ -198,7 +198,7 @@ def _check_archive(
 
     texts = results_in(options.file, data, faults)
     if options.member is not None:
-        texts = {name: texts[name] for name in texts if name == options.member}
+        texts = {options.member: texts[options.member]} if options.member in texts else {}
         if not texts and not faults.count:
             raise InputError(f"{options.file}: member={options.member} is not in it")
 
@@ -220,8 +220,9 @@ def _check_archive(
         _check_captions(candidates, _needed_images(expected), faults, remarks, expected)
         counts.append(len(candidates.captions))
 
-    words = [count_of(n, "caption") if n else "no captions" for n in counts] or ["no captions"]
-    verdict = "; ".join([" and ".join(words), *notes])
+    words = [count_of(n, "caption") if n else "no captions" for n in counts]
+    words_on_counts = " and ".join(words) or "no captions"
+    verdict = "; ".join([words_on_counts, *notes])
     return f"{verdict}; {covering} is of the references' images" if covering else verdict
 
 
@@ -253,7 +254,10 @@ def _find_covering_member(
         captions = {} if candidates is None else candidates.captions
         counts[name] = len(expected & captions.keys())
     highest_count = max(counts.values())
-    covering = [name for name, count in counts.items() if count == highest_count]
+    names_by_count: dict[int, list[str]] = {}
+    for name, count in counts.items():
+        names_by_count.setdefault(count, []).append(name)
+    covering = names_by_count[highest_count]
     if not highest_count or len(covering) > 1:
         raise InputError(
             f"{path}: it holds results on {len(texts)} sets, and the references have {highest_count:,} images of each; name the "
@@ -386,7 +390,8 @@ def check_scores(path: Path, items: pd.DataFrame | None, faults: Faults) -> tupl
 
     expected: dict[tuple[str, ...], None] | None = None
     if items is not None:
-        expected = dict.fromkeys(zip(*(items[k].astype(str) for k in keys), strict=True))
+        rows = items[keys].astype(str).itertuples(index=False, name=None)
+        expected = dict.fromkeys(rows)
     metrics = list(dict.fromkeys(map(str, table.column("metric")))) if "metric" in table else []
     return metrics, _check_rows(table, keys, expected, faults)
 
@@ -441,7 +446,8 @@ def _check_rows(
 
     if not first_locations:
         faults.add(f"{table.path}: no scores in it")
-    for metric in dict.fromkeys(metric for metric, _ in first_locations):
+    scored_metrics = dict.fromkeys(metric for metric, _ in first_locations)
+    for metric in scored_metrics:
         for key in expected or ():
             if (metric, key) not in first_locations:
                 faults.add(f"{table.path}: no score of {_describe_item(key, metric)}")

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from heapq import nsmallest
 from importlib import resources
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,10 +182,14 @@ def measure_range(items: pd.DataFrame) -> CaptionRange:
     captions: list[str] = items["caption"].tolist()
     # The captions of an image share their references, which count once.
     reference_sets = set(zip(items["image_id"], items["references"], strict=True))
-    reference_texts = [texts for _, texts in reference_sets if texts]
-    reference_counts = [len(texts) for texts in reference_texts]
-    reference_lengths = [len(text.split()) for text in chain.from_iterable(reference_texts)]
+    reference_counts: list[int] = []
+    reference_lengths: list[int] = []
+    for _, texts in reference_sets:
+        if texts:
+            reference_counts.append(len(texts))
+            reference_lengths += [len(text.split()) for text in texts]
 
+    caption_lengths = [len(caption.split()) for caption in captions]
     # Words as find_mismatch compares them: letters of any script, without digits.
     counts = Counter(re.findall(r"[^\W\d_]+", "\n".join(captions).lower()))
     n_words = counts.total()
@@ -194,7 +197,7 @@ def measure_range(items: pd.DataFrame) -> CaptionRange:
 
     return CaptionRange(
         n_captions=len(captions),
-        caption_words=Spread.of([len(text.split()) for text in captions]),
+        caption_words=Spread.of(caption_lengths),
         reference_words=Spread.of(reference_lengths) if reference_lengths else None,
         references=Spread.of(reference_counts) if reference_counts else None,
         script=find_script(captions),

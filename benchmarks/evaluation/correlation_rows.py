@@ -223,9 +223,13 @@ def _pair_row(
 
 
 def _mean_accuracy(by_dimension: Mapping[str, float]) -> CoefficientValue:
-    undefined = ", ".join(d for d, value in by_dimension.items() if np.isnan(value))
+    undefined: list[str] = []
+    for dimension, value in by_dimension.items():
+        if np.isnan(value):
+            undefined.append(dimension)
+    # A mean over the others would be of another set of dimensions than that of the next metric.
     if undefined:
-        reason = remark(Undefined.UNDEFINED_DIMENSIONS, dimensions=undefined)
+        reason = remark(Undefined.UNDEFINED_DIMENSIONS, dimensions=", ".join(undefined))
         return CoefficientValue.undefined(reason)
 
     if not by_dimension:

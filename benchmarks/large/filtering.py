@@ -25,7 +25,7 @@ from ...datasets.paths import expand_home
 from ...datasets.reading.shard_files import Shard, stat_shard
 from ...datasets.reading.table import Columns
 from ..options.large import FilterOptions
-from ..runs.frames import make_frame
+from ..runs.frames import make_frame, records_of
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress
 from ..runs.results import RunClock, add_run_file, describe_environment, table_files, to_csv
@@ -194,10 +194,13 @@ def _read_manifest(source: ResultFolder) -> dict[str, Any]:
 
 
 def _shards(manifest: Mapping[str, Any]) -> tuple[Shard, ...]:
-    return tuple(
-        Shard(**{key: shard[key] for key in ("path", "kind", "size", "stamp")})
-        for shard in manifest["shards"]
-    )
+    shards: list[Shard] = []
+    for entry in manifest["shards"]:
+        shard = Shard(
+            path=entry["path"], kind=entry["kind"], size=entry["size"], stamp=entry["stamp"]
+        )
+        shards.append(shard)
+    return tuple(shards)
 
 
 def _check_shards(manifest: Mapping[str, Any]) -> None:
@@ -296,11 +299,10 @@ def _example_rows(scan: ScoreScan, tasks: list[Task], results: list[Result]) -> 
     for task, result in zip(tasks, results, strict=True):
         for row, image_id, caption in result["texts"]:
             texts[int(task.id), int(row)] = (str(image_id), str(caption))
-    rows = [
-        (name, score, *texts[shard, row])
-        for name, examples in scan.examples.items()
-        for score, shard, row in examples
-    ]
+    rows: list[tuple[str, float, str, str]] = []
+    for name, examples in scan.examples.items():
+        for score, shard, row in examples:
+            rows.append((name, score, *texts[shard, row]))
     return make_frame(rows, ["captions", "score", "image_id", "caption"])
 
 
@@ -338,10 +340,10 @@ def _make_tables(
     columns = ["number", "%", *(f"P{share:g}" for share in _TABLE_SHARES)]
     tables = [ResultTable("Filtered captions", "captions", columns, rows, notes=notes)]
     if len(examples):
-        lines = [
-            Row(str(row["captions"]), [number_cell(float(row["score"]), 1, 4), str(row["caption"])])
-            for row in examples.to_dict("records")
-        ]
+        lines: list[Row] = []
+        for row in records_of(examples):
+            score = number_cell(float(row["score"]), 1, 4)
+            lines.append(Row(str(row["captions"]), [score, str(row["caption"])]))
         tables.append(
             ResultTable("Examples", "captions", ["score", "caption"], lines, numeric=False)
         )

@@ -143,7 +143,8 @@ class RunFolder:
     def __init__(self, options: LargeOptions, shards: Sequence[Shard]) -> None:
         settings = _describe_settings(options)
         self.output = ResultFolder(options.output)
-        self.key = digest_of({**settings, "shards": [asdict(shard) for shard in shards]})
+        described_shards = [asdict(shard) for shard in shards]
+        self.key = digest_of({**settings, "shards": described_shards})
         self.candidates = {"candidates": list(options.candidates), "directory": str(Path.cwd())}
         self._shards = shards
         self._name = options.output
@@ -178,11 +179,14 @@ class RunFolder:
             InputError: where one of these shards is gone.
         """
         manifest = json.loads(self.output.read(MANIFEST) or b"{}")
-        if any(manifest.get(key) != value for key, value in self.candidates.items()):
+        earlier_candidates = {key: manifest.get(key) for key in self.candidates}
+        if earlier_candidates != self.candidates:
             return {}
+
         rows_by_path = {shard["path"]: int(shard["rows"]) for shard in manifest["shards"]}
-        for path in sorted(rows_by_path.keys() - {shard.path for shard in self._shards}):
-            raise InputError(f"{path}: is gone since {self._name} was scored; {_RESTORE}")
+        absent = set(rows_by_path).difference(shard.path for shard in self._shards)
+        if absent:
+            raise InputError(f"{min(absent)}: is gone since {self._name} was scored; {_RESTORE}")
         return rows_by_path
 
     def check_not_shorter(self, path: str, rows: int, earlier_rows: int) -> None:
@@ -237,11 +241,11 @@ class RunFolder:
 
 def _describe_settings(options: LargeOptions) -> dict[str, Any]:
     """Return all that the scores depend on, but for the shards."""
-    references = [
-        asdict(shard)
-        for path in options.references
-        for shard in ([_stat_file(path)] if kind_of(path) is None else find_shards([path]))
-    ]
+    references: list[dict[str, Any]] = []
+    for path in options.references:
+        # A file of another kind, such as COCO's JSON, is read whole.
+        shards = [_stat_file(path)] if kind_of(path) is None else find_shards([path])
+        references += map(asdict, shards)
     return {
         "format": FORMAT,
         "references": references,

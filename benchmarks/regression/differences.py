@@ -204,22 +204,27 @@ def version_differences(
     """List the packages of another version; `moving` are the metrics of which something moved."""
     rows: list[Difference] = []
     for package, (old, new) in changed.items():
-        affected = tuple(name for name, fields in signature_changes.items() if package in fields)
+        affected: list[str] = []
+        for name, fields in signature_changes.items():
+            if package in fields:
+                affected.append(name)
         fails = policy == "all" or (policy == "signatures" and bool(affected))
         # A package that no signature names may have moved any metric's score.
         is_suspect = moving & set(affected) or (moving and not affected)
-        effect = "" if is_suspect else "no score moved"
 
-        policy_note = "" if fails else f"told only (versions={policy})"
-        cause = "; ".join(text for text in (effect, policy_note) if text)
+        causes: list[str] = []
+        if not is_suspect:
+            causes.append("no score moved")
+        if not fails:
+            causes.append(f"told only (versions={policy})")
 
         line = Difference(
             part="versions",
-            metrics=affected,
+            metrics=tuple(affected),
             subject=package,
             before=old,
             now=new,
-            cause=cause,
+            cause="; ".join(causes),
             fails=fails,
         )
         rows.append(line)
@@ -244,8 +249,8 @@ def cause_of(
         return "; ".join(causes)
 
     if changed:
-        changes = ", ".join(f"{key} {old} → {new}" for key, (old, new) in changed.items())
-        return f"perhaps {changes}"
+        changes = [f"{key} {old} → {new}" for key, (old, new) in changed.items()]
+        return f"perhaps {', '.join(changes)}"
 
     return fallback
 

@@ -26,14 +26,19 @@ def csv_of(table: ResultTable) -> str:
     # The kind of a row says what a heading says of those below it.
     rows = [row for row in table.rows if row.cells or not has_kinds]
     for row in rows:
-        fields = [read(row.cells[index]) for index, _, read in parts if row.cells]
+        fields: list[str] = []
+        if row.cells:
+            fields = [read(row.cells[index]) for index, _, read in parts]
         if not has_kinds:
             lines.append([row.label, *fields])
             continue
-        numbers = [cell for cell in row.cells if isinstance(cell, Cell)]
-        letters = dict.fromkeys(letter for cell in numbers for letter in cell.marks)
-        notes = "; ".join(footnotes[letter] for letter in letters)
-        lines.append([row.kind, row.label, row.source, *fields, notes])
+        letters: list[str] = []
+        for cell in row.cells:
+            if isinstance(cell, Cell):
+                letters += cell.marks
+        # Several cells of a row may bear one mark.
+        notes = [footnotes[letter] for letter in dict.fromkeys(letters)]
+        lines.append([row.kind, row.label, row.source, *fields, "; ".join(notes)])
     return csv_lines(lines)
 
 
@@ -49,8 +54,9 @@ def _choose_parts(table: ResultTable) -> list[tuple[int, str, Callable[[AnyCell]
 
     # A part that no row has in a column is left out; a column without any number is not.
     chosen_parts: list[tuple[int, str, Callable[[AnyCell], str]]] = []
+    rows = [row for row in table.rows if row.cells]
     for index in range(len(table.columns)):
-        cells = [row.cells[index] for row in table.rows if row.cells]
+        cells = [row.cells[index] for row in rows]
         for name, read in readers.items():
             if not name or any(map(read, cells)):
                 chosen_parts.append((index, name, read))

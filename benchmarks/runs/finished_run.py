@@ -118,7 +118,8 @@ class FinishedRun:
         if "files" in self.run:
             return tuple(self.run["files"])
         # A run of captau 0.1.
-        return tuple(name for name in UNNAMED_FILES if (self.folder / name).is_file())
+        file_names = [name for name in UNNAMED_FILES if (self.folder / name).is_file()]
+        return tuple(file_names)
 
     @property
     def has_correlations(self) -> bool:
@@ -429,6 +430,12 @@ def check_same_data(runs: Sequence[FinishedRun]) -> None:
                 )
 
 
+def _name_types(types: Iterable[type]) -> str:
+    """Name types as an error does, such as `str or null`."""
+    names = ["null" if t is type(None) else t.__name__ for t in types]
+    return " or ".join(names)
+
+
 def _check_record(run: FinishedRun, path: Path) -> None:
     """Check the fields of a run.json.
 
@@ -466,8 +473,9 @@ def _check_record(run: FinishedRun, path: Path) -> None:
         for name, value in _find_values(record, field_path.split("."), is_required):
             # To Python a bool is an int.
             if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-                expected = " or ".join("null" if t is type(None) else t.__name__ for t in types)
-                problem = "is missing" if value is _MISSING else f"is {value!r:.60}, not {expected}"
+                problem = f"is {value!r:.60}, not {_name_types(types)}"
+                if value is _MISSING:
+                    problem = "is missing"
                 raise InputError(f"{path}: {name} {problem}; the file was edited; run it again")
 
     try:

@@ -43,17 +43,16 @@ def html_of(table: ResultTable) -> str:
 
 def _head_of(table: ResultTable) -> str:
     """Return the head: a line, or two where columns share a part of theirs."""
-    cells = "".join(
-        f'<th scope="col">{escape(column.head)}</th>' for column in table.described_columns
-    )
+    cells = ""
+    for column in table.described_columns:
+        cells += f'<th scope="col">{escape(column.head)}</th>'
     corner = escape(table.corner)
-    if not any(over for over, _ in table.spans):
+    if not any(column.over for column in table.described_columns):
         return f'<tr><th scope="col">{corner}</th>{cells}</tr>'
 
-    shared_heads = "".join(
-        f'<th colspan="{n_columns}" scope="colgroup">{escape(over)}</th>'
-        for over, n_columns in table.spans
-    )
+    shared_heads = ""
+    for over, n_columns in table.spans:
+        shared_heads += f'<th colspan="{n_columns}" scope="colgroup">{escape(over)}</th>'
     return f'<tr><th rowspan="2" scope="col">{corner}</th>{shared_heads}</tr>\n<tr>{cells}</tr>'
 
 

@@ -80,7 +80,9 @@ def check_writable(path: Path) -> None:
     """
     path = path.resolve()
     # Folders that are not there yet are made when the file is written.
-    folder = next(parent for parent in path.parents if parent.exists())
+    folder = path.parent
+    while not folder.exists():
+        folder = folder.parent
     probe = temporary_of(folder / "probe")
 
     try:
@@ -204,19 +206,28 @@ def find_runs(text: str) -> list[Path]:
         InputError: as `find_run` does, or if nothing that matches holds a finished run.
     """
     folder = find_run(text)
-    if not any(sign in text for sign in "*?[") or folder.exists():
+    is_pattern = not set(text).isdisjoint("*?[")
+    if not is_pattern or folder.exists():
         return [folder]
 
     anchor = Path(folder.anchor)
-    matches = [path for path in anchor.glob(str(folder.relative_to(anchor))) if path.is_dir()]
-    runs = [path for path in matches if (path / RUN_FILE).is_file()]
+    runs: list[Path] = []
+    unfinished: list[str] = []
+    for path in anchor.glob(str(folder.relative_to(anchor))):
+        if (path / RUN_FILE).is_file():
+            runs.append(path)
+        elif path.is_dir():
+            unfinished.append(str(path))
     if not runs:
         raise InputError(f"run={text}: no folder that matches holds a finished run")
-    if unfinished := sorted(str(path) for path in matches if path not in runs):
-        logger.warning("no finished run is in %s", ", ".join(unfinished))
+    if unfinished:
+        logger.warning("no finished run is in %s", ", ".join(sorted(unfinished)))
 
-    # 2 comes before 10.
-    return sorted(runs, key=lambda path: [(len(part), part) for part in path.parts])
+    def by_numbers(path: Path) -> list[tuple[int, str]]:
+        # 2 comes before 10.
+        return [(len(part), part) for part in path.parts]
+
+    return sorted(runs, key=by_numbers)
 
 
 def list_runs() -> list[Path]:

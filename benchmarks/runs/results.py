@@ -154,15 +154,17 @@ def digest_of_record(record: Mapping[str, Any]) -> str:
 def table_files(tables: Iterable[ResultTable]) -> dict[str, bytes]:
     """Return printed tables as files by name."""
     tables = list(tables)
+    markdown = "\n\n".join(map(markdown_of, tables))
     return {
-        "table.md": "\n\n".join(markdown_of(t) for t in tables).encode() + b"\n",
+        "table.md": markdown.encode() + b"\n",
         "table.tex": join_latex(tables).encode() + b"\n",
     }
 
 
 def tables_as_csv(tables: Iterable[ResultTable]) -> bytes:
     """Return printed tables as one CSV file, the title of each as a comment above it."""
-    return "\n".join(f"# {table.title}\n{csv_of(table)}" for table in tables).encode()
+    parts = [f"# {table.title}\n{csv_of(table)}" for table in tables]
+    return "\n".join(parts).encode()
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:

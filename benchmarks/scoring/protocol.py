@@ -101,7 +101,7 @@ def _as_tuple(value: Any, key: str) -> tuple[str, ...] | None:
 
     is_list = isinstance(value, Iterable) and not isinstance(value, str)
     names = value if is_list else [value]
-    return tuple(dict.fromkeys(str(name) for name in names))
+    return tuple(dict.fromkeys(map(str, names)))
 
 
 def choice(usual: Any, help_text: str, **attributes: Any) -> Any:

@@ -152,12 +152,17 @@ def _select_results(
         faults.add(f"{path}: it contains no results; add captions_test2014_ALG_results.json")
 
     # Split and system of each, as its name says.
-    parts = [match.groups() for match in map(CONVENTION.fullmatch, results) if match]
-    splits = {split for split, _ in parts}
-    if len(results) > 2 or len(splits) < len(parts):
+    splits: list[str] = []
+    systems: list[str] = []
+    for match in map(CONVENTION.fullmatch, results):
+        if match:
+            split, system = match.groups()
+            splits.append(split)
+            systems.append(system)
+
+    if len(results) > 2 or len(set(splits)) < len(splits):
         faults.add(f"{path}: {len(results)} results; send one for each set, and two sets at most")
-    elif len({system for _, system in parts}) > 1:
-        systems = " and of ".join(system for _, system in parts)
-        faults.add(f"{path}: results of {systems}; one at a time")
+    elif len(set(systems)) > 1:
+        faults.add(f"{path}: results of {' and of '.join(systems)}; one at a time")
 
     return list(results.values())[:2]

@@ -112,8 +112,10 @@ class JointPanel(Panel):
     @property
     def has_smooth_values(self) -> list[bool]:
         # Of few datasets the mean jumps as soon as one of its coefficients does.
-        coefficients = [find_coefficient(part.key[1]) for part, _ in self.parts]
-        return [all(coefficient.is_smooth for coefficient in coefficients)]
+        is_smooth = True
+        for part, _ in self.parts:
+            is_smooth = is_smooth and find_coefficient(part.key[1]).is_smooth
+        return [is_smooth]
 
     def defined_points(self, metric: str) -> Mask:
         return np.ones(self.n_images, dtype=bool)

@@ -83,8 +83,9 @@ class WordUses:
 
         ranked = sorted(counts, key=lambda w: (-counts[w], w))
         frequent = dict.fromkeys(ranked[:n_words])
-        words = list(frequent | dict.fromkeys(w for w in extra_words if w in counts))
-        column = {w: j for j, w in enumerate(words)}
+        used_extra_words = [word for word in extra_words if word in counts]
+        words = list(frequent | dict.fromkeys(used_extra_words))
+        column = {word: number for number, word in enumerate(words)}
         by_place: list[Any] = []
 
         for position in range(len(word_sets[0])):

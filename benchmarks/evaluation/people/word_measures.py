@@ -412,7 +412,8 @@ def select_examples(frame: pd.DataFrame, label: Sequence[str]) -> pd.DataFrame:
 
 def _label(measure: str) -> str:
     """Return a measure of `summary_rows` as tables print it: `people's recall, k = 2` for `human_recall_k2`."""
-    name = next(name for name in _LABELS if measure.startswith(name))
+    matching_names = [name for name in _LABELS if measure.startswith(name)]
+    name = matching_names[0]
     part = measure.removeprefix(name).removeprefix("_")
     part = re.sub(r"^k(\d+)$", r"k = \1", part)
 

@@ -13,7 +13,7 @@ import pandas as pd
 from ....metrics.base import Metric
 from ...runs.frames import records_of
 from ...runs.tables import MISSING, Cell, ResultTable, Row, count_cell, number_cell
-from ...scoring.catalog import metric_style
+from ...scoring.catalog import metric_labels, metric_style
 from ...statistics.bootstrap import (
     StatisticsOptions,
     number_images,
@@ -193,14 +193,22 @@ def probe_tables(
         level: of the intervals.
         kinds: of the faults that the dataset's authors made.
     """
-    published = [
-        ("published faults, which people checked", list(kinds[start : start + _MOST_KINDS]))
-        for start in range(0, len(kinds), _MOST_KINDS)
-    ]
-    labels = {metric.spec: metric_style(metric).label for metric in metrics}
-    cells = {(row["metric"], row["fault"]): row for row in records_of(rows)}
+    titles_and_faults: list[tuple[str, Sequence[str]]] = []
+    # Many published kinds take several tables, as one would be too wide.
+    for start in range(0, len(kinds), _MOST_KINDS):
+        title = "published faults, which people checked"
+        titles_and_faults.append((title, kinds[start : start + _MOST_KINDS]))
+    titles_and_faults += _TABLES
+
+    labels = metric_labels(metrics)
+    cells: dict[tuple[str, str], dict[str, Any]] = {}
+    single_notes: list[tuple[str, str, str]] = []
+    for row in records_of(rows):
+        cells[row["metric"], row["fault"]] = row
+        single_notes.append((row["fault"], labels[row["metric"]], row["note"]))
+
     tables: list[ResultTable] = []
-    for title, faults in (*published, *_TABLES):
+    for title, faults in titles_and_faults:
         columns = [fault for fault in faults if fault in set(rows["fault"])]
         if not columns:
             continue
@@ -218,7 +226,7 @@ def probe_tables(
         "The share of pairs, ×100, in which the changed caption scores lower; ties count ½.",
         f"! a fault whose {100 * level:g} % interval reaches below {100 * NOTICED_SHARE:.0f}, or a control after which "
         f"a caption loses more often than not.",
-        *notes_by_subject((r["fault"], labels[r["metric"]], r["note"]) for r in cells.values()),
+        *notes_by_subject(single_notes),
     ]
     tables[-1] = replace(tables[-1], notes=notes, verdict=weakest_sentences(rows, labels))
     return tables
@@ -237,7 +245,11 @@ def example_table(
     rows: list[Row] = []
     for fault, part in pairs.groupby("fault", sort=False):
         example = noticed.loc[part.index].mean(axis=1).fillna(1.0).idxmin()
-        labels = [metric_style(m).label for m in metrics if noticed.at[example, m.spec] == 0.0]
+        labels: list[str] = []
+        for metric in metrics:
+            # A tie is ½, and not a fault that scores higher.
+            if noticed.at[example, metric.spec] == 0.0:
+                labels.append(metric_style(metric).label)
         caption = str(pairs.at[example, "caption"]).strip()
         faulty = str(pairs.at[example, "faulty_caption"]).strip()
         rows.append(Row(str(fault), [caption, faulty, ", ".join(labels) or MISSING]))

@@ -133,9 +133,12 @@ def make_probe_pairs(items: pd.DataFrame, faults: Sequence[str], n_pairs: int, s
         pairs += pairs_of_fault
 
         n_tried = len(pairs_of_fault) + obstacles.total()
-        counts = ", ".join(f"{n:,} {obstacle}" for obstacle, n in sorted(obstacles.items()))
-        left_out = f"captions left out: {obstacles.total():,} of {n_tried:,} ({counts})"
-        notes[fault] = left_out if counts else ""
+        counts = [f"{n:,} {obstacle}" for obstacle, n in sorted(obstacles.items())]
+        notes[fault] = ""
+        if counts:
+            notes[fault] = (
+                f"captions left out: {obstacles.total():,} of {n_tried:,} ({', '.join(counts)})"
+            )
 
     if "other_image" in notes:
         notes["other_image"] = join_notes(_describe_borrowed(rows), notes["other_image"])
@@ -249,9 +252,10 @@ def _order_items(items: pd.DataFrame, seed: int) -> list[dict[str, Any]]:
 
     for row in records_of(ordered):
         form = comparison_form(row["caption"])
-        references = tuple(text for text in row["references"] if comparison_form(text) != form)
+        # A caption that is one of its references is no caption beside them.
+        references = [text for text in row["references"] if comparison_form(text) != form]
         if references and form:
-            rows.append({**row, "references": references})
+            rows.append({**row, "references": tuple(references)})
 
     rng = np.random.default_rng(seed)
     shuffled = [rows[index] for index in rng.permutation(len(rows))]
