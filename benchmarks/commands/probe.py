@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,11 +28,12 @@ from ..reporting.run_results import Results
 from ..runs.frames import make_frame, mean_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, missing_note, tables_as_csv
-from ..scoring.catalog import metric_style
+from ..scoring.catalog import metric_labels, metric_style
 from ..scoring.corpus_scores import make_caption_items, select_images
 from ..scoring.protocol import Protocol
 from ..scoring.scorer import Scorer, score_all
 from ..scoring.unavailable_metrics import (
+    UnavailableMetrics,
     add_unavailable_rows,
     find_unavailable,
     record_reasons,
@@ -54,7 +55,9 @@ def run(options: ProbeOptions) -> Results:
     clock = RunClock()
     items, caption_sets, source, file_notes = _load_captions(options)
     foil_sets = [caption_set for caption_set in caption_sets if caption_set.card.has_foils]
-    published = [k for foil_set in foil_sets for k in foil_set.preferences["dimension"].unique()]
+    published: list[str] = []
+    for foil_set in foil_sets:
+        published += foil_set.preferences["dimension"].unique().tolist()
     kinds, faults = options.choose_faults(published)
 
     probes = make_probe_pairs(items, faults, options.pairs, options.seed)
@@ -79,15 +82,8 @@ def run(options: ProbeOptions) -> Results:
     tables[0] = replace(tables[0], notes=[*file_notes, *tables[0].notes])
     tables.append(example_table(probes.pairs, noticed, metrics))
 
-    unavailable: list[dict[str, Any]] = []
-    for metric, reason in missing.items():
-        note = missing_note(reason)
-        for fault in probes.notes:
-            row = {"metric": metric.spec, "fault": fault, "n_pairs": 0, "note": note}
-            unavailable.append(row)
-    all_rows = pd.concat([rows, pd.DataFrame(unavailable)], ignore_index=True)
     frames = {
-        "probes.csv": all_rows[list(PROBE_COLUMNS)],
+        "probes.csv": _with_missing_rows(rows, missing, list(probes.notes)),
         "probe_pairs.parquet": _add_scores(probes.pairs, scores),
     }
 
@@ -103,8 +99,8 @@ def run(options: ProbeOptions) -> Results:
         **clock.record(),
     }
 
-    labels = {m.spec: metric_style(m).label for m in metrics}
-    other_files = {"table.csv": tables_as_csv(tables), **probe_figure(rows, labels, source)}
+    figures = probe_figure(rows, metric_labels(metrics), source)
+    other_files = {"table.csv": tables_as_csv(tables), **figures}
     return Results(
         frames,
         record,
@@ -112,6 +108,20 @@ def run(options: ProbeOptions) -> Results:
         other_files=other_files,
         objective=_find_objective(rows, options.metrics[0].spec),
     )
+
+
+def _with_missing_rows(
+    rows: pd.DataFrame, missing: UnavailableMetrics, faults: Sequence[str]
+) -> pd.DataFrame:
+    """Return the rows of `probes.csv`: below the measured ones, one for each fault and metric that could not be computed."""
+    unavailable: list[dict[str, Any]] = []
+    for metric, reason in missing.items():
+        note = missing_note(reason)
+        for fault in faults:
+            row = {"metric": metric.spec, "fault": fault, "n_pairs": 0, "note": note}
+            unavailable.append(row)
+    joined = pd.concat([rows, pd.DataFrame(unavailable)], ignore_index=True)
+    return joined[list(PROBE_COLUMNS)]
 
 
 def _find_objective(rows: pd.DataFrame, metric: str) -> float | None:

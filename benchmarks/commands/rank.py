@@ -374,45 +374,22 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
         else:
             of_others.append((mean_column,))
 
-    statistics = options.statistics
-    notes = ["Means over captions."]
     people = ranking.people
     tests = system_ranking.find_system_tests(
         people.tests,
         leading,
-        statistics,
+        options.statistics,
         people.n_images,
         higher_is_better=leading not in card.faults,
     )
-    if leading in set(people.tests["dimension"]):
-        notes.append(
-            f"low, high: {100 * statistics.level:g} % intervals by resampling images; systems that share a rank do "
-            "not differ significantly (system_tests.csv)."
-        )
-    if penalties:
-        notes.append(
-            f"{list_words(penalties, len(penalties))}: the size of the penalty; less is better."
-        )
-    if faults := [d for d in by_dimension if d in card.faults]:
-        notes.append(f"{list_words(faults, len(faults))}: faults; less is better.")
-    if options.weights:
-        total = ""
-        for dimension, weight in options.weights.items():
-            # Of penalties and faults less is better, so that they enter with the other sign.
-            if dimension in penalties or dimension in faults:
-                weight = -weight
-            total += f" {'−' if weight < 0 else '+'} {abs(weight):g}·{dimension}"
-        notes.append(f"{system_ranking.WEIGHTED} = {total.removeprefix(' +').lstrip()}.")
-    notes += distinct_notes(ranking.people.systems)
-    selection = ranking.prepared.selection
-    notes += dataset_notes(selection.caption_set, selection.protocol)
-    n_images = selection.items["image_id"].nunique()
+    faults = [dimension for dimension in by_dimension if dimension in card.faults]
+    n_images = ranking.prepared.selection.items["image_id"].nunique()
     return ResultTable(
         f"{ranking.prepared.name}: mean ratings of {len(cells)} systems, {count_of(n_images, 'image')}",
         "system",
         columns,
         [Row(system, cells_of_system) for system, cells_of_system in cells.items()],
-        notes=notes,
+        notes=_mean_notes(ranking, options, penalties, faults),
         spare=(tuple(details), tuple(of_penalties), *reversed(of_others)),
         verdict=system_ranking.system_verdict(
             ranking.people.systems,
@@ -423,6 +400,39 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
         ),
         details=tuple(details),
     )
+
+
+def _mean_notes(
+    ranking: _DatasetRanking,
+    options: RankOptions,
+    penalties: Sequence[str],
+    faults: Sequence[str],
+) -> list[str]:
+    """Return the lines below the table of means."""
+    notes = ["Means over captions."]
+    if ranking.leading_dimension in set(ranking.people.tests["dimension"]):
+        notes.append(
+            f"low, high: {100 * options.statistics.level:g} % intervals by resampling images; systems that share a rank do "
+            "not differ significantly (system_tests.csv)."
+        )
+    if penalties:
+        notes.append(
+            f"{list_words(penalties, len(penalties))}: the size of the penalty; less is better."
+        )
+    if faults:
+        notes.append(f"{list_words(faults, len(faults))}: faults; less is better.")
+    if options.weights:
+        total = ""
+        for dimension, weight in options.weights.items():
+            # Of penalties and faults less is better, so that they enter with the other sign.
+            if dimension in penalties or dimension in faults:
+                weight = -weight
+            total += f" {'−' if weight < 0 else '+'} {abs(weight):g}·{dimension}"
+        notes.append(f"{system_ranking.WEIGHTED} = {total.removeprefix(' +').lstrip()}.")
+
+    notes += distinct_notes(ranking.people.systems)
+    selection = ranking.prepared.selection
+    return [*notes, *dataset_notes(selection.caption_set, selection.protocol)]
 
 
 def _best_worst_table(ranking: _DatasetRanking) -> ResultTable:

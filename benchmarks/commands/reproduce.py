@@ -18,7 +18,7 @@ from ..evaluation.papers.published_numbers import (
     paper_files,
     read_published,
 )
-from ..evaluation.papers.published_sources import Cells
+from ..evaluation.papers.published_sources import Cells, TableCell
 from ..evaluation.papers.published_tables import TableRebuilder
 from ..evaluation.prepared_datasets import provenance
 from ..evaluation.wording import copies_note, join_notes
@@ -148,19 +148,9 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
         text = str(printed["published"])
         # The digits as printed say how exact a number is: 43.90 is not 43.9.
         decimals = len(text.partition(".")[2])
-        is_bound = text.startswith("<")
         value = float(text.removeprefix("<"))
         is_computed = not np.isnan(cell.value)
-
-        match = ""
-        if is_computed and cell.is_other_split:
-            match = OTHER_SPLIT
-        elif is_computed and cell.spread is not None:
-            is_within = abs(cell.value - value) <= cell.spread + 0.5 * 10.0**-decimals
-            match = WITHIN_DRAW if is_within else "false"
-        elif is_computed:
-            is_match = cell.value < value if is_bound else matches(cell.value, value, decimals)
-            match = str(is_match).lower()
+        match = _match(cell, value, decimals, is_bound=text.startswith("<"))
         table_note = table.note if match == "false" else ""
 
         row = {
@@ -179,6 +169,21 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
         rows.append(row)
 
     return make_frame(rows, COMPARISON_COLUMNS)
+
+
+def _match(cell: TableCell, published: float, decimals: int, *, is_bound: bool) -> str:
+    """Return the `match` of a cell: empty where it was not computed."""
+    if np.isnan(cell.value):
+        return ""
+    # A number of another split could be the printed one only by chance.
+    if cell.is_other_split:
+        return OTHER_SPLIT
+    if cell.spread is not None:
+        is_within = abs(cell.value - published) <= cell.spread + 0.5 * 10.0**-decimals
+        return WITHIN_DRAW if is_within else "false"
+
+    is_match = cell.value < published if is_bound else matches(cell.value, published, decimals)
+    return str(is_match).lower()
 
 
 def matches(value: float, published: float, decimals: int) -> bool:
@@ -213,9 +218,9 @@ def summarise(comparison: pd.DataFrame) -> str:
         verb = "is" if n_other_split == 1 else "are"
         line += f"; {n_other_split} more {verb} of another split than the paper's, and not compared"
     if len(different):
-        counts = Counter(zip(different["paper"], different["dataset"], strict=True)).most_common()
-        places = ", ".join(f"{n} of {paper} on {dataset}" for (paper, dataset), n in counts)
-        line += f"; {len(different)} differ: {places}"
+        counts = Counter(zip(different["paper"], different["dataset"], strict=True))
+        sources = [f"{n} of {paper} on {name}" for (paper, name), n in counts.most_common()]
+        line += f"; {len(different)} differ: {', '.join(sources)}"
     if n_missing:
         line += f"; {n_missing} of {len(comparison)} printed cells are not recomputed"
     if n_missing or len(different):

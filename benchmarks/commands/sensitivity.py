@@ -28,7 +28,7 @@ from ..runs.frames import groups_of, make_frame, mean_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import MISSING, AnyCell, Cell, ResultTable, Row, count_cell, number_cell
-from ..scoring.catalog import metric_style
+from ..scoring.catalog import metric_labels
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 
@@ -51,7 +51,7 @@ def run(options: SensitivityOptions) -> Results:
     clock = RunClock()
     rows: list[dict[str, Any]] = []
     tables: list[ResultTable] = []
-    labels = FLOORS | {m.spec: metric_style(m).label for m in options.metrics}
+    labels = FLOORS | metric_labels(options.metrics)
     with StepProgress(None) as progress:
         prepared_datasets = prepare_datasets(
             options.datasets,

@@ -24,7 +24,7 @@ from ..runs.frames import make_frame, mean_of, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import ResultTable, Row, number_cell
-from ..scoring.catalog import metric_style
+from ..scoring.catalog import metric_labels
 from ..scoring.unavailable_metrics import warn_unavailable
 
 THRESHOLD_COLUMNS = (
@@ -77,7 +77,7 @@ def run(options: ThresholdsOptions) -> Results:
                 curve_rows += curves
                 recall_rows += recalls
 
-    labels = {m.spec: metric_style(m).label for m in options.metrics}
+    labels = metric_labels(options.metrics)
     curves = make_frame(curve_rows, THRESHOLD_COLUMNS)
     recalls = make_frame(recall_rows, RECALL_COLUMNS)
     warn_unavailable([s.missing for s in prepared_datasets])

@@ -120,24 +120,13 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
 
     means = _seed_means(correlations, options)
     errors = rater_training.error_rows(trainings.estimates)
-    histories = pd.concat(trainings.histories, ignore_index=True)
     leads: list[ResultTable] = []
-    frames = {
-        "correlations.csv": pd.concat([correlations, make_correlations(means)], ignore_index=True),
-        "scores.parquet": join_scores(measured),
-        "training.csv": histories[["rater", *HISTORY_COLUMNS]],
-    }
-
-    if len(errors):
-        frames["rating_errors.csv"] = errors
     if measured and options.metrics and options.statistics.uses_resampling:
-        frames["significance.csv"] = pd.concat([m.differences for m in measured], ignore_index=True)
         leads = _lead_tables(measured, options)
 
     details = _mean_tables(means, options)
     if len(errors):
         details.append(rater_training.error_table(errors))
-
     tables = _tables(
         measured,
         details=details,
@@ -145,16 +134,40 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         short=_short_table(options, jobs, measured, leads),
         notes=design_notes(options, jobs, corpora),
     )
-    record = _record(options, jobs, corpora, trainings.cards) | clock.record()
-    summary = _usage(options, jobs, folder) if options.keep else ""
+
+    with_means = [correlations, make_correlations(means)]
+    frames = {
+        "correlations.csv": pd.concat(with_means, ignore_index=True),
+        **_further_frames(trainings, measured, errors, has_leads=bool(leads)),
+    }
     return TrainResults(
         frames,
-        record,
+        _record(options, jobs, corpora, trainings.cards) | clock.record(),
         tables=tables,
-        summary=summary,
+        summary=_usage(options, jobs, folder) if options.keep else "",
         objective=_average_headlines(measured),
         spare=trainings.spare,
     )
+
+
+def _further_frames(
+    trainings: _Trainings,
+    measured: Sequence[MeasuredDataset],
+    errors: pd.DataFrame,
+    *,
+    has_leads: bool,
+) -> dict[str, pd.DataFrame]:
+    """Return the tables beside the correlations, by file name."""
+    histories = pd.concat(trainings.histories, ignore_index=True)
+    frames = {
+        "scores.parquet": join_scores(measured),
+        "training.csv": histories[["rater", *HISTORY_COLUMNS]],
+    }
+    if len(errors):
+        frames["rating_errors.csv"] = errors
+    if has_leads:
+        frames["significance.csv"] = pd.concat([m.differences for m in measured], ignore_index=True)
+    return frames
 
 
 def _tables(

@@ -242,40 +242,19 @@ def _notes(
 ) -> list[str]:
     """Return the lines below the table."""
     frame = measured.printed_correlations
-    notes: list[str] = ["Coefficients ×100."]
-    if measured.caption_set.card.synthetic:
-        notes.insert(0, wording.synthetic_note("metrics"))
-    words = [word_dimension(dimension) for dimension in measured.protocol.dimension]
-    of_captions = frame[~frame["dimension"].isin(words)]
-    counts = of_captions.groupby("coefficient", sort=False)[["n_items", "n_ratings"]].max()
-    of_pairs = are_of_preferences(frame["coefficient"])
-    unit = "preference pair" if of_pairs.all() else "data point"
-    n_items = int(counts["n_items"].max())
-    n_ratings = int(counts["n_ratings"].max())
-    notes.append(
-        f"{count_of(n_items, 'item')} of {count_of(measured.selection.n_images, 'image')}, {count_of(n_ratings, unit)}; "
-        f"protocol {measured.protocol.name}: {measured.protocol.describe()}."
-    )
-    if len(of_words := frame[frame["dimension"].isin(words)]):
-        n_words = int(of_words["n_ratings"].max())
-        notes.append(
-            f"Rows about words compare the words that metrics blame with people's marks on {n_words:,} words."
-        )
-    notes += [note] if (note := wording.copies_note(measured.selection)) else []
-    if measured.selection.uses_preferences:
-        notes += _tied_notes(measured)
-    notes += wording.dataset_notes(measured.caption_set, measured.protocol)
-    k = measured.protocol.k or 0
-    if fewer := sum(len(r) < k for r in measured.items["references"]):
-        notes.append(f"Items with fewer than {k} references, all of which are used: {fewer:,}.")
+    notes = _data_notes(measured)
+
     # Metrics of one family share a note, which stands once.
     style_notes = dict.fromkeys(styles[spec].note for spec in order)
     notes += filter(None, style_notes)
     for name, label in FLOORS.items():
         if name in labels:
             notes.append(TableNote(f"{label}: {FLOOR_NOTES[name]}.", (label,)))
+    of_pairs = are_of_preferences(frame["coefficient"])
     has_pair_floors = {"floor_length"} & set(frame.loc[of_pairs, "metric"])
-    notes += [ORDER_NOTE] if has_pair_floors and measured.selection.order_is_source else []
+    if has_pair_floors and measured.selection.order_is_source:
+        notes.append(ORDER_NOTE)
+
     of_people = frame[frame["metric"].isin(CEILINGS) & frame["value"].notna()]
     notes += wording.notes_by_subject(
         zip(
@@ -287,12 +266,49 @@ def _notes(
     )
     notes += _statistics_notes(measured, contents)
     notes += _unranked_notes(measured, order, labels)
-    notes += [measured.ceiling_remark] if measured.ceiling_remark else []
+    if measured.ceiling_remark:
+        notes.append(measured.ceiling_remark)
     notes += wording.level_notes(frame[frame["metric"].isin(order)], labels, measured.protocol)
     for row in records_of(frame[frame["value"].isna()]):
         label = labels[row["metric"]]
         words = f"{label}, {row['dimension']} {row['coefficient']}: {row['note']}."
         notes.append(TableNote(words, (label,)))
+    return notes
+
+
+def _data_notes(measured: MeasuredDataset) -> list[str]:
+    """Say what was measured: how many captions, pairs and words, by which protocol, and what was left out."""
+    frame = measured.printed_correlations
+    notes: list[str] = ["Coefficients ×100."]
+    if measured.caption_set.card.synthetic:
+        notes.insert(0, wording.synthetic_note("metrics"))
+
+    word_dimensions = [word_dimension(dimension) for dimension in measured.protocol.dimension]
+    is_of_words = frame["dimension"].isin(word_dimensions)
+    counts = frame[~is_of_words][["n_items", "n_ratings"]].max()
+    unit = "preference pair" if are_of_preferences(frame["coefficient"]).all() else "data point"
+    items = count_of(int(counts["n_items"]), "item")
+    ratings = count_of(int(counts["n_ratings"]), unit)
+    notes.append(
+        f"{items} of {count_of(measured.selection.n_images, 'image')}, {ratings}; "
+        f"protocol {measured.protocol.name}: {measured.protocol.describe()}."
+    )
+    if is_of_words.any():
+        n_words = int(frame.loc[is_of_words, "n_ratings"].max())
+        notes.append(
+            f"Rows about words compare the words that metrics blame with people's marks on {n_words:,} words."
+        )
+
+    if note := wording.copies_note(measured.selection):
+        notes.append(note)
+    if measured.selection.uses_preferences:
+        notes += _tied_notes(measured)
+    notes += wording.dataset_notes(measured.caption_set, measured.protocol)
+
+    k = measured.protocol.k or 0
+    n_fewer = int((measured.items["references"].map(len) < k).sum())
+    if n_fewer:
+        notes.append(f"Items with fewer than {k} references, all of which are used: {n_fewer:,}.")
     return notes
 
 

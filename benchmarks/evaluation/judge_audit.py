@@ -19,7 +19,7 @@ from ..runs.frames import make_frame
 from ..statistics.bootstrap import number_images
 from ..statistics.clustered_shares import ClusteredShare
 from ..statistics.preferences import CONFIDENCE, pair_differences
-from ..statistics.weighted_pairs import Ints
+from ..statistics.weighted_pairs import Floats, Ints
 from .evaluation_set import EvaluationSet
 from .judged_pairs import count_words
 
@@ -87,15 +87,6 @@ def audit_judge(
     orders = judgements.orders.set_index("pair_id")
     image, _ = number_images(items.loc[orders["item_a"], "image_id"])
     signs = np.sign(orders[list(ORDERS)].to_numpy(dtype=np.float64))
-    is_decided = (np.abs(signs) == 1).all(axis=1)
-    is_contradiction = signs[:, 0] != signs[:, 1]
-    # A sign of 1 prefers caption a, which the second order shows last.
-    shown_first = np.concatenate([signs[:, 0], -signs[:, 1]])
-    is_preference = np.abs(shown_first) == 1
-    position = ClusteredShare.measure(
-        shown_first[is_preference] > 0, np.tile(image, 2)[is_preference]
-    )
-    order = ClusteredShare.measure(is_contradiction[is_decided], image[is_decided])
 
     strengths = judgements.strengths
     sides = orders.loc[strengths.index, ["item_a", "item_b"]]
@@ -105,17 +96,33 @@ def audit_judge(
         image=image[orders.index.get_indexer(strengths.index)],
         level=level,
     )
-    is_own = [
-        sides[column].map(items["system"]).isin(set(own_systems)).to_numpy(int)
-        for column in ("item_a", "item_b")
-    ]
+    is_own_system = items["system"].isin(set(own_systems)).astype(int)
+    own_a = is_own_system.loc[sides["item_a"]].to_numpy()
+    own_b = is_own_system.loc[sides["item_b"]].to_numpy()
     rows = [
-        _audit_row("position", position, level, note="answers, not pairs"),
-        _audit_row("order", order, level),
+        _audit_row("position", _measure_position(signs, image), level, note="answers, not pairs"),
+        _audit_row("order", _measure_contradictions(signs, image), level),
         judged.compare_shares("length", _which_is_longer(captions.items, sides)),
-        judged.compare_shares("self_preference", is_own[0] - is_own[1]),
+        judged.compare_shares("self_preference", own_a - own_b),
     ]
     return make_frame(rows, AUDIT_COLUMNS)
+
+
+def _measure_position(signs: Floats, image: Ints) -> ClusteredShare:
+    """Return how often the caption that is shown first is preferred; `signs` has a column for each order."""
+    # A sign of 1 prefers caption a, which the second order shows last.
+    first_is_preferred = np.concatenate([signs[:, 0], -signs[:, 1]])
+    is_preference = np.abs(first_is_preferred) == 1
+    return ClusteredShare.measure(
+        first_is_preferred[is_preference] > 0, np.tile(image, 2)[is_preference]
+    )
+
+
+def _measure_contradictions(signs: Floats, image: Ints) -> ClusteredShare:
+    """Return how often the two orders have unlike answers, of the pairs that are decided in both."""
+    is_decided = (np.abs(signs) == 1).all(axis=1)
+    is_contradiction = signs[:, 0] != signs[:, 1]
+    return ClusteredShare.measure(is_contradiction[is_decided], image[is_decided])
 
 
 def audit_scores(
@@ -152,10 +159,9 @@ def _people_of(preferences: pd.DataFrame, pair_ids: pd.Index[Any]) -> NDArray[An
 def _which_is_longer(items: pd.DataFrame, pairs: pd.DataFrame) -> NDArray[Any]:
     """Return 1 where the first caption has more words, -1 where the second has, 0 where both have as many."""
     words = count_words(items)
-    n_words = [
-        words.loc[pairs[column]].to_numpy(dtype=np.float64) for column in ("item_a", "item_b")
-    ]
-    return np.sign(n_words[0] - n_words[1])
+    words_a = words.loc[pairs["item_a"]].to_numpy(dtype=np.float64)
+    words_b = words.loc[pairs["item_b"]].to_numpy(dtype=np.float64)
+    return np.sign(words_a - words_b)
 
 
 def _audit_row(

@@ -74,41 +74,69 @@ def run(options: FilterOptions) -> FilteredCaptions:
         raise InputError(describe_file_error(error, str(options.output_dir))) from error
 
 
+@dataclass(frozen=True)
+class _Choice:
+    """Which captions of a scored run are kept.
+
+    Attributes:
+        threshold: the score from which on they are.
+        n_best: the number that was wished for; None where the threshold was given.
+        scan: how the scores lie on both sides.
+        signature: of the metric.
+    """
+
+    threshold: Threshold
+    n_best: int | None
+    scan: ScoreScan
+    signature: str
+
+
+def _choose(options: FilterOptions, manifest: Mapping[str, Any], scores_folder: str) -> _Choice:
+    """Find the threshold, and look at the scores on both of its sides."""
+    if options.metric not in manifest["signatures"]:
+        raise unknown("metric of this run", options.metric, manifest["signatures"])
+    signature = manifest["signatures"][options.metric]
+
+    n_best: int | None = None
+    lowest_score = options.above
+    stored_scores = open_scores(
+        scores_folder,
+        manifest,
+        options.metric,
+        work=cache_folder("large"),
+        threads=count_cores(),
+    )
+    with stored_scores as stored:
+        if options.share is not None:
+            n_best, lowest_score = stored.find_best(options.share)
+        threshold = choose_threshold(options, signature, lowest_score)
+        return _Choice(threshold, n_best, stored.scan(threshold.value), signature)
+
+
 def _filter(options: FilterOptions) -> FilteredCaptions:
     clock = RunClock()
     source = ResultFolder(options.run)
     manifest = _read_manifest(source)
-    if options.metric not in manifest["signatures"]:
-        raise unknown("metric of this run", options.metric, manifest["signatures"])
-    signature = manifest["signatures"][options.metric]
     scores_folder = f"{source.location}/{SCORES}"
-    n_best: int | None = None
-    lowest_score = options.above
-    with ExitStack() as stack:
-        stored = stack.enter_context(
-            open_scores(
-                scores_folder,
-                manifest,
-                options.metric,
-                work=cache_folder("large"),
-                threads=count_cores(),
-            )
-        )
-        if options.share is not None:
-            n_best, lowest_score = stored.find_best(options.share)
-        threshold = choose_threshold(options, signature, lowest_score)
-        scan = stored.scan(threshold.value)
+    choice = _choose(options, manifest, scores_folder)
+    threshold = choice.threshold
+    scan = choice.scan
+
     if source.local and options.output_dir and _is_same(source.local, options.output_dir):
         raise InputError(
             f"output_dir={options.output_dir} is the scored run itself; name another folder"
         )
+    # Before anything is written: a shard that changed would give other captions to these scores.
     _check_shards(manifest)
+
     with ExitStack() as stack:
         folder = stack.enter_context(OutputFolder(options.output_dir, "filter"))
-        kept_folder, work = folder.path / KEPT_FOLDER, folder.path / WORK
+        kept_folder = folder.path / KEPT_FOLDER
+        work = folder.path / WORK
         stack.enter_context(lock_folder(work, str(folder.path)))
         stack.callback(shutil.rmtree, work, ignore_errors=True)
         (work / KEPT_FOLDER).mkdir(parents=True, exist_ok=True)
+
         plan = _make_plan(manifest, work)
         tasks = _make_tasks(
             manifest,
@@ -121,8 +149,9 @@ def _filter(options: FilterOptions) -> FilteredCaptions:
         pool = stack.enter_context(open_pool(options.engine, options.workers, options.address))
         progress = stack.enter_context(RowProgress())
         results = StageRunner(pool, progress).run(plan, "filter", tasks)
+
         examples = _example_rows(scan, tasks, results)
-        tables = _make_tables(options.metric, threshold, scan, examples, n_best)
+        tables = _make_tables(options.metric, threshold, scan, examples, choice.n_best)
         _replace_kept_shards(kept_folder, work / KEPT_FOLDER)
         files = {
             "shards.csv": to_csv(_shard_rows(manifest, tasks, results)),
@@ -131,7 +160,7 @@ def _filter(options: FilterOptions) -> FilteredCaptions:
             **table_files(tables),
         }
         record = {
-            **_describe_run(options, signature, threshold, scan),
+            **_describe_run(options, choice.signature, threshold, scan),
             **describe_environment(),
             **clock.record(),
         }

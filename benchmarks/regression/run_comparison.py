@@ -186,7 +186,7 @@ def _cells(run: FinishedRun) -> dict[tuple[str, str], dict[str, float]]:
     cells: dict[tuple[str, str], dict[str, float]] = {}
     for row in run.printed_correlations.to_dict("records"):
         parts = (row["dataset"], row["dimension"], row["coefficient"])
-        key = " ".join(part for part in parts if part)
+        key = " ".join(filter(None, parts))
         cells.setdefault((row["dataset"], row["metric"]), {})[key] = float(row["value"])
 
     return cells

@@ -354,23 +354,7 @@ def read_run(folder: str | Path, needs: str = "", *, checks_numbers: bool = True
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{record} cannot be read ({error}); run it again") from error
 
-    command = run.get("command") if isinstance(run, dict) else None
-    if not isinstance(command, str):
-        raise InputError(f"{record} names no command; it is not captau's")
-    if command == "collect export":
-        raise InputError(
-            f"{folder} holds a study's answers, and no measure of them yet; run captau agree dataset=file "
-            f"file.path={folder / 'ratings.csv'} output_dir=agreement, then captau report run=agreement"
-        )
-    if run.get("format") != FORMAT:
-        # Its fields are not checked yet.
-        versions = run.get("versions")
-        version = versions.get("captau") if isinstance(versions, dict) else "another version"
-        raise InputError(
-            f"{folder} was written in another form, by captau {version}; run captau {command} "
-            f"output_dir={folder} again"
-        )
-
+    command = _check_form(run, folder)
     finished = FinishedRun(folder, run)
     _check_record(finished, record)
     if needs and needs not in finished.files:
@@ -389,6 +373,27 @@ def read_run(folder: str | Path, needs: str = "", *, checks_numbers: bool = True
             f"captau {command} run={folder} output_dir={folder} completes it"
         )
     return finished
+
+
+def _check_form(run: Any, folder: Path) -> str:
+    """Check that a run.json is of a measure and of today's form, and return the command that wrote it."""
+    command = run.get("command") if isinstance(run, dict) else None
+    if not isinstance(command, str):
+        raise InputError(f"{folder / RUN_FILE} names no command; it is not captau's")
+    if command == "collect export":
+        raise InputError(
+            f"{folder} holds a study's answers, and no measure of them yet; run captau agree dataset=file "
+            f"file.path={folder / 'ratings.csv'} output_dir=agreement, then captau report run=agreement"
+        )
+    if run.get("format") != FORMAT:
+        # Its fields are not checked yet.
+        versions = run.get("versions")
+        version = versions.get("captau") if isinstance(versions, dict) else "another version"
+        raise InputError(
+            f"{folder} was written in another form, by captau {version}; run captau {command} "
+            f"output_dir={folder} again"
+        )
+    return command
 
 
 def _refuse_constant(name: str) -> None:

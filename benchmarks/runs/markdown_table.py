@@ -32,9 +32,14 @@ def _row_line(row: Row, table: ResultTable) -> str:
     cells = [mark_cell(cell, table.intervals, _LOOKS, escape_markdown) for cell in row.cells]
     texts = [escape_markdown(row.label), *cells]
     if row.source or (row.kind and not row.cells):
-        texts = [f"*{text}*" if text else text for text in texts]
+        texts = list(map(_set_italic, texts))
     n_empty = len(table.columns) - len(cells)
     return f"| {' | '.join(texts)} |" + " |" * n_empty
+
+
+def _set_italic(text: str) -> str:
+    """Set a text in italics; an empty one stays empty, as two stars would begin bold type."""
+    return f"*{text}*" if text else ""
 
 
 def escape_markdown(text: str) -> str:

@@ -158,11 +158,11 @@ def add_unavailable_rows(
     # Behind the metrics', and before rows of other kinds, such as what people reach.
     n_metrics = len(metrics)
     rows = [*table.rows[:n_metrics], *missing_rows, *table.rows[n_metrics:]]
-    notes = [
-        TableNote(f"{', '.join(labels)}: {text.removesuffix('.')}.", tuple(labels))
-        for text, labels in labels_by_note.items()
-    ]
-    return replace(table, rows=rows, notes=[*table.notes, *notes])
+    notes = list(table.notes)
+    for text, labels in labels_by_note.items():
+        words = f"{', '.join(labels)}: {text.removesuffix('.')}."
+        notes.append(TableNote(words, tuple(labels)))
+    return replace(table, rows=rows, notes=notes)
 
 
 def warn_unavailable(missing: Sequence[UnavailableMetrics]) -> None:

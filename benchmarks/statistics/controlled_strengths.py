@@ -20,7 +20,7 @@ MAX_STEPS = 60
 MAX_STEP = 1.0
 TOLERANCE = 1e-9
 #: Strengths or terms beyond this have no bound.
-MOST = 15.0
+MAX_VALUE = 15.0
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,16 @@ class ControlledStrengths:
 
     def win_share(self, feature: int, step: float, level: float) -> tuple[float, float, float]:
         """Return how often a caption wins whose feature is greater by a step, all else equal, with its interval."""
-        place = len(self.strengths) + feature
-        error = float(np.sqrt(self.covariance[place, place]))
+        # The terms stand behind the strengths.
+        parameter = len(self.strengths) + feature
+        error = float(np.sqrt(self.covariance[parameter, parameter]))
         reach = float(stdtrit(self.freedom, 0.5 + level / 2)) * error
         term = float(self.terms[feature])
-        value, low, high = (float(expit(t * step)) for t in (term, term - reach, term + reach))
-        return value, low, high
+
+        def share_at(effect: float) -> float:
+            return float(expit(effect * step))
+
+        return share_at(term), share_at(term - reach), share_at(term + reach)
 
 
 def fit_controlled(
@@ -91,23 +95,13 @@ def fit_controlled(
     design = np.column_stack([design, features / spread])
 
     has_ties = bool((signs == 0).any())
-    values = np.zeros(design.shape[1])
-    tie = -1.0 if has_ties else -np.inf
-    for _ in range(MAX_STEPS):
-        gradients, curvature = _derive(design, signs, values, tie, n_systems, has_ties=has_ties)
-        gradient = gradients.sum(axis=0)
-        if np.abs(gradient).max() <= TOLERANCE * len(signs):
-            break
-        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
-        step = step * (MAX_STEP / max(MAX_STEP, float(np.abs(step).max())))
-        values = values + step[:-1]
-        tie = tie + step[-1] if has_ties else tie
-        if np.abs(values).max() > MOST:
-            return None
-    else:
+    optimum = _find_optimum(design, signs, n_systems, has_ties=has_ties)
+    if optimum is None:
         return None
+    values, tie = optimum
 
     gradients, curvature = _derive(design, signs, values, tie, n_systems, has_ties=has_ties)
+    # Flat in some direction: comparisons do not tell strengths and terms apart.
     if np.linalg.eigvalsh(curvature)[0] < 1e-6:
         return None
 
@@ -126,6 +120,28 @@ def fit_controlled(
         covariance=covariance[:-1, :-1] * np.outer(scale, scale),
         freedom=n_used - 1,
     )
+
+
+def _find_optimum(
+    design: Floats, signs: Floats, n_systems: int, *, has_ties: bool
+) -> tuple[Floats, float] | None:
+    """Return the parameters of the greatest likelihood, and log ν, by Newton's method; None where they have no bound."""
+    values = np.zeros(design.shape[1])
+    tie = -1.0 if has_ties else -np.inf
+    for _ in range(MAX_STEPS):
+        gradients, curvature = _derive(design, signs, values, tie, n_systems, has_ties=has_ties)
+        gradient = gradients.sum(axis=0)
+        if np.abs(gradient).max() <= TOLERANCE * len(signs):
+            return values, tie
+
+        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+        step = step * (MAX_STEP / max(MAX_STEP, float(np.abs(step).max())))
+        values = values + step[:-1]
+        tie = tie + step[-1] if has_ties else tie
+        if np.abs(values).max() > MAX_VALUE:
+            return None
+
+    return None
 
 
 def _derive(

@@ -129,7 +129,8 @@ class Calibration:
 
     def value(self, measure: str) -> float:
         """Return the value of a measure."""
-        return next(m.value for m in self.measures if m.measure == measure)
+        values = {m.measure: m.value for m in self.measures}
+        return values[measure]
 
 
 def draw_first_half(n_images: int, seed: int) -> Mask:

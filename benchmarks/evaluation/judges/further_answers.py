@@ -36,15 +36,17 @@ def measure_repeats(
         return [Measure(name, math.nan, note=note) for name in ("self_agreement", "self_kappa")]
 
     answers = (scores[:, is_defined] >= threshold).astype(np.float64)
-    pairs = list(combinations(answers, 2))
-    equal = np.mean([one == other for one, other in pairs], axis=0)
-    share = ClusteredShare.measure(equal, image[is_defined])
+    coefficient: Any = find_coefficient("kappa")
+    agreements: list[Mask] = []
+    kappas: list[float] = []
+    for first, second in combinations(answers, 2):
+        agreements.append(first == second)
+        kappas.append(coefficient.value(first, second).value)
+    share = ClusteredShare.measure(np.mean(agreements, axis=0), image[is_defined])
     note = f"{len(repeats)} repeats"
     if n_lost := len(is_defined) - n_items:
         note += f"; {n_lost:,} captions left out without an answer in every repeat"
 
-    coefficient: Any = find_coefficient("kappa")
-    kappas = [coefficient.value(one, other).value for one, other in pairs]
     kappa = float(np.mean(kappas))
     kappa_note = note if not math.isnan(kappa) else "undefined: a repeat has a single answer"
     measured = replace(share_measure("self_agreement", share, choices), note=note)

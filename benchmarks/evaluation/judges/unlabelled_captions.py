@@ -51,11 +51,9 @@ class UnlabelledCaptions:
         items = make_caption_items(
             files[name], sets.get(""), image_ids=images, images=None, system=None
         )
-        hashes = {
-            file.source.path.name: file.source.sha256
-            for file in (captions, references)
-            if file is not None
-        }
+        hashes = {captions.source.path.name: captions.source.sha256}
+        if references is not None:
+            hashes[references.source.path.name] = references.source.sha256
         return cls(name, items, hashes)
 
     @property

@@ -143,14 +143,20 @@ class TableSources:
         statistics: StatisticsOptions = NO_INTERVALS,
     ) -> MeasuredDataset:
         """Score a table's dataset with metrics, and correlate."""
-        metrics = [metric(spec) for spec in dict.fromkeys(specs) if spec not in PAIR_FLOORS]
+        metrics: list[Metric] = []
+        has_floors = False
+        for spec in dict.fromkeys(specs):
+            # A floor of preferences is computed from the pairs, not by a metric.
+            if spec in PAIR_FLOORS:
+                has_floors = True
+            else:
+                metrics.append(metric(spec))
         self.metrics.update({m.spec: m for m in metrics})
 
         selection = EvaluationSet.select(self.load(table.dataset), protocol)
         self.progress.add_steps(len(metrics), table.table)
         scored = score_dataset(selection, metrics, self.store, self.progress)
 
-        has_floors = any(spec in PAIR_FLOORS for spec in specs)
         measured = correlate_dataset(
             scored, self.progress, statistics=statistics, pair_floors=has_floors
         )

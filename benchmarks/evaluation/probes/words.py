@@ -70,7 +70,7 @@ class WordLists:
     def kinds_of(self, texts: Iterable[str]) -> set[str]:
         """Return the kinds of all nouns, attributes and numbers of texts."""
         kinds: set[str] = set()
-        for word in set(chain.from_iterable(words_of(text) for text in texts)):
+        for word in set(chain.from_iterable(map(words_of, texts))):
             if word in self.nouns:
                 kinds.add(self.nouns[word].kind)
             if word in self.attributes:
@@ -161,8 +161,9 @@ def _read_genders(pairs: Iterable[Sequence[str]]) -> tuple[dict[str, str], dict[
     for pair in pairs:
         his, hers = (side.split("|") for side in pair)
         men |= dict.fromkeys(his, hers[0])
-        # Of two men's words with one counterpart, the first is its.
-        women |= {word: his[0] for word in hers if word not in women}
+        # Of two men's words with one counterpart, the first is that counterpart's.
+        for word in hers:
+            women.setdefault(word, his[0])
 
     return men, women
 

@@ -180,26 +180,28 @@ def plan_ratings(systems: ScoredSystems, pilot: Pilot | None, wishes: PlanWishes
     n_strata = len(errors)
     already = np.bincount(strata[is_rated], minlength=n_strata)
     counts = allocate(strata, errors, n_rated, already)
-    chosen = draw(strata, counts, is_rated, wishes.seed)
+    drawn_images = draw(strata, counts, is_rated, wishes.seed)
 
-    order: dict[int, int] = {int(image): place for place, image in enumerate(chosen, start=1)}
+    order_by_image: dict[int, int] = {}
+    for number, image in enumerate(drawn_images, start=1):
+        order_by_image[int(image)] = number
     sizes = np.bincount(strata, minlength=n_strata)
     rows: list[tuple[object, ...]] = []
     for i, image_id in enumerate(systems.images):
-        place: object = 0 if is_rated[i] else order.get(i, "")
-        rows.append((image_id, int(strata[i]), counts[strata[i]] / sizes[strata[i]], place))
+        order: object = 0 if is_rated[i] else order_by_image.get(i, "")
+        rows.append((image_id, int(strata[i]), counts[strata[i]] / sizes[strata[i]], order))
 
     n_before = int(is_rated.sum())
-    if not len(chosen):
+    if not len(drawn_images):
         notes.append(f"No more than the {n_before:,} that are rated.")
         return RatingPlan(make_frame(rows, PLAN_COLUMNS), [], notes)
 
     notes.append(
-        f"{len(chosen):,} of {n_images:,} images are chosen at random"
+        f"{len(drawn_images):,} of {n_images:,} images are chosen at random"
         + (f" within {n_strata} strata" if n_strata > 1 else "")
         + (f", beside {n_before:,} that are rated." if n_before else ".")
     )
-    return RatingPlan(make_frame(rows, PLAN_COLUMNS), chosen.tolist(), notes)
+    return RatingPlan(make_frame(rows, PLAN_COLUMNS), drawn_images.tolist(), notes)
 
 
 def _check_metrics(systems: ScoredSystems, least: int) -> None:
@@ -276,8 +278,8 @@ def plan_table(plan: RatingPlan, systems: ScoredSystems, notes: Sequence[str]) -
     """Return the table of the strata: their images, and how many of them are to be rated."""
     rows: list[Row] = []
     for stratum, part in plan.rows.groupby("stratum", sort=True):
-        n_new = int(sum(1 for place in part["order"] if place not in (0, "")))
         n_before = int((part["order"] == 0).sum())
+        n_new = len(part) - n_before - int((part["order"] == "").sum())
         counts = [number_cell(n, 1, 0) for n in (len(part), n_before, n_new)]
         probability = number_cell(float(part["probability"].iloc[0]), 100, 1)
         rows.append(Row(f"stratum {stratum}", [*counts, probability]))

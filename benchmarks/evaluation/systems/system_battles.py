@@ -107,9 +107,12 @@ class Battles:
 
         groups = find_groups(wins + wins.T + ties)
         if len(groups) > 1:
-            names = [",".join(self.systems[i] for i in group) for group in groups]
+            names: list[str] = []
+            for group in groups:
+                names.append(",".join(self.systems[i] for i in group))
             # The first of the largest groups.
-            largest = names[max(range(len(groups)), key=lambda number: len(groups[number]))]
+            sizes = list(map(len, groups))
+            largest = names[sizes.index(max(sizes))]
             raise InputError(
                 f"dataset {dataset}, {self.dimension}: {len(groups)} groups of systems are never compared with each other, so "
                 f"that strengths have no common scale: {' | '.join(names)}; protocol.systems={largest} ranks the largest"

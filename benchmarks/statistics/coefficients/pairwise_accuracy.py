@@ -200,6 +200,21 @@ def calibrate_ties(groups: Sequence[tuple[Floats, Floats]]) -> TieCalibration | 
     unit = min(1 / c.n_pairs for c in cells)
     weights = np.array([1 / c.n_pairs / unit for c in cells])
 
+    # A threshold of 0 may be the best, and is in no span, as these are open below.
+    thresholds = [np.zeros(1)]
+    values = [_bounds(cells, weights, np.zeros(1)).sum(axis=0)]
+    for low, high in _find_spans(cells, weights):
+        span_thresholds, span_values = _values_in_span(cells, weights, low, high)
+        thresholds.append(span_thresholds)
+        values.append(span_values)
+
+    accuracies = np.concatenate(values) * unit / len(cells)
+    best = int(np.argmax(accuracies >= accuracies.max() - ROUNDING_ERROR))
+    return TieCalibration(float(accuracies[best]), float(np.concatenate(thresholds)[best]))
+
+
+def _find_spans(cells: Sequence[_Cells], weights: Floats) -> list[tuple[float, float]]:
+    """Return spans of thresholds in which the best lies, narrow enough for all their pairs to be laid out."""
     ranges = [float(c.scores[-1] - c.scores[0]) for c in cells]
     spans = [(0.0, max(ranges))]
     while _count_pair_cells(cells, spans) > MAX_PAIR_CELLS:
@@ -207,31 +222,28 @@ def calibrate_ties(groups: Sequence[tuple[Floats, Floats]]) -> TieCalibration | 
         if narrower == spans:
             break
         spans = narrower
+    return spans
 
-    # A threshold of 0 may be the best, and is in no span, as these are open below.
-    thresholds = [np.zeros(1)]
-    values = [_bounds(cells, weights, np.zeros(1)).sum(axis=0)]
-    for low, high in spans:
-        differences_by_group: list[Floats] = []
-        gains_by_group: list[Floats] = []
-        for weight, group in zip(weights, cells, strict=True):
-            group_differences, group_gains = group.pairs(low, high)
-            differences_by_group.append(group_differences)
-            gains_by_group.append(weight * group_gains)
-        differences = np.concatenate(differences_by_group)
-        gains = np.concatenate(gains_by_group)
 
-        order = np.argsort(differences, kind="stable")
-        differences = differences[order]
-        # Equal differences become ties together.
-        last = np.flatnonzero(np.diff(differences, append=np.inf))
-        before = _bounds(cells, weights, np.array([low])).sum()
-        thresholds.append(differences[last])
-        values.append(before + np.cumsum(gains[order])[last])
+def _values_in_span(
+    cells: Sequence[_Cells], weights: Floats, low: float, high: float
+) -> tuple[Floats, Floats]:
+    """Return the differences of two scores in a span, and what is counted with each as the threshold."""
+    differences_by_group: list[Floats] = []
+    gains_by_group: list[Floats] = []
+    for weight, group in zip(weights, cells, strict=True):
+        group_differences, group_gains = group.pairs(low, high)
+        differences_by_group.append(group_differences)
+        gains_by_group.append(weight * group_gains)
+    differences = np.concatenate(differences_by_group)
+    gains = np.concatenate(gains_by_group)
 
-    accuracies = np.concatenate(values) * unit / len(cells)
-    best = int(np.argmax(accuracies >= accuracies.max() - ROUNDING_ERROR))
-    return TieCalibration(float(accuracies[best]), float(np.concatenate(thresholds)[best]))
+    order = np.argsort(differences, kind="stable")
+    differences = differences[order]
+    # Equal differences become ties together.
+    last = np.flatnonzero(np.diff(differences, append=np.inf))
+    before = _bounds(cells, weights, np.array([low])).sum()
+    return differences[last], before + np.cumsum(gains[order])[last]
 
 
 def _count_pair_cells(cells: Sequence[_Cells], spans: Sequence[tuple[float, float]]) -> int:
