@@ -103,9 +103,9 @@ def _find_objective(rows: pd.DataFrame, metric: str) -> float | None:
 
     A range is of one dataset, dimension, kind and coefficient. Powers are of pairs of metrics, and do not enter.
     """
-    own = rows[(rows["metric"] == metric) & (rows["kind"] != "power")]
+    rows_of_metric = rows[(rows["metric"] == metric) & (rows["kind"] != "power")]
     ranges: list[float] = []
-    for _, part in groups_of(own, "dataset", "dimension", "kind", "coefficient"):
+    for _, part in groups_of(rows_of_metric, "dataset", "dimension", "kind", "coefficient"):
         values = part[["value", "low", "high"]].to_numpy(dtype=np.float64)
         values = values[np.isfinite(values)]
         if len(values):

@@ -167,16 +167,17 @@ def read_percentiles(
     if not n:
         return [math.nan] * len(shares)
 
-    places = [Fraction(share) * (n - 1) / 100 for share in shares]
-    ranks = {rank for place in places for rank in (math.floor(place), math.ceil(place))}
+    # Fractions, since a float may miss a whole position by its last digit.
+    positions = [Fraction(share) * (n - 1) / 100 for share in shares]
+    ranks = {*map(math.floor, positions), *map(math.ceil, positions)}
     query = "select rowid, score from ordered where list_contains(?, rowid)"
     scores: Mapping[int, float] = dict(database.execute(query, [sorted(ranks)]).fetchall())
 
     percentiles: list[float] = []
-    for place in places:
-        low = scores[math.floor(place)]
-        high = scores[math.ceil(place)]
-        weight = float(place - math.floor(place))
+    for position in positions:
+        low = scores[math.floor(position)]
+        high = scores[math.ceil(position)]
+        weight = float(position - math.floor(position))
         # The difference of infinite scores is no number.
         percentiles.append(low if low == high or not weight else low + (high - low) * weight)
     return percentiles

@@ -81,8 +81,11 @@ class Plan:
     @property
     def counting_metric(self) -> Cider | None:
         """A metric that looks up the document frequencies of the set itself; None without any."""
-        own = (metric for metric in self.frequency_tables.values() if metric.df is None)
-        return next(own, None)
+        for metric in self.frequency_tables.values():
+            # With `df=` a metric looks them up in a saved file.
+            if metric.df is None:
+                return metric
+        return None
 
     def frequency_folder(self, key: str) -> Path:
         """Return the folder of the table of document frequencies that has a key."""

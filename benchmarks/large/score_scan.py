@@ -129,11 +129,11 @@ class SetScores:
         n_rows, n_undefined, n_tied = fetch_row(database.execute(query, [threshold]))
 
         # DuckDB takes NaN for the greatest number.
-        dropped = "from scores where score < ?"
-        kept = "from scores where score >= ? and not isnan(score)"
+        below = "from scores where score < ?"
+        above = "from scores where score >= ? and not isnan(score)"
         sides: dict[str, list[float]] = {}
         sizes: dict[str, int] = {}
-        for side, source in (("kept", kept), ("dropped", dropped)):
+        for side, source in (("kept", above), ("dropped", below)):
             distribution = measure_distribution(
                 database, f"select score {source}", [threshold], edges=[]
             )
@@ -142,13 +142,14 @@ class SetScores:
 
         examples: dict[str, list[Example]] = {}
         for name, source, order in (
-            ("lowest", dropped, "asc"),
-            ("just below", dropped, "desc"),
-            ("just above", kept, "asc"),
+            ("lowest", below, "asc"),
+            ("just below", below, "desc"),
+            ("just above", above, "asc"),
         ):
             query = f"select score, shard, row {source} order by score {order}, shard, row limit ?"
-            found = database.execute(query, [threshold, EXAMPLES])
-            examples[name] = [(float(row[0]), int(row[1]), int(row[2])) for row in found.fetchall()]
+            examples[name] = []
+            for row in database.execute(query, [threshold, EXAMPLES]).fetchall():
+                examples[name].append((float(row[0]), int(row[1]), int(row[2])))
         return ScoreScan(
             n_rows=n_rows,
             n_kept=sizes["kept"],

@@ -257,14 +257,14 @@ class SystemCheck:
         Raises:
             InputError: where images lack captions or references.
         """
-        made = make_system_items(
+        system_items = make_system_items(
             systems, references, partial=self.choices.partial, images=self.choices.images
         )
         items: dict[str, pd.DataFrame] = {}
-        for system, frame in made.items.items():
+        for system, frame in system_items.items.items():
             items[system] = normalise_items(frame, self.choices.normalise)
 
-        return items, made.notes
+        return items, system_items.notes
 
     def _read_baseline(self) -> SystemBaseline | None:
         """Read the baseline; return None where `against` is none, or one that `update` is to make.

@@ -426,17 +426,17 @@ def _keep_beside(folder: Path, earlier: Path) -> None:
     """Keep the files of an earlier run of a folder in a new one beside it."""
     if folder.name in ("", ".."):  # such as `.`, which has no name of its own
         folder = folder.resolve()
-    kept = folder.with_name(f"{folder.name}-earlier")
+    target = folder.with_name(f"{folder.name}-earlier")
     number = 1
-    while kept.exists():
+    while target.exists():
         number += 1
-        kept = folder.with_name(f"{folder.name}-earlier-{number}")
+        target = folder.with_name(f"{folder.name}-earlier-{number}")
 
     try:
-        earlier.rename(kept)
+        earlier.rename(target)
     except OSError:  # no right to write beside the folder
-        kept = earlier
-    logger.warning("the earlier run in %s is kept in %s", folder, kept)
+        target = earlier
+    logger.warning("the earlier run in %s is kept in %s", folder, target)
 
 
 def files_of_record(content: bytes) -> list[str]:

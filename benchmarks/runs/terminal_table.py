@@ -83,13 +83,13 @@ def _draw_columns(table: ResultTable, width: int | None, *, is_framed: bool) -> 
         rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
 
     rich_table.add_column(Text(table.corner), overflow="fold", min_width=widths.least_label)
-    for head, fixed, least in zip(table.heads, widths.fixed, widths.least, strict=True):
+    for head, fixed, min_width in zip(table.heads, widths.fixed, widths.minimal, strict=True):
         rich_table.add_column(
             Text(head if fixed is None else _fold_head(head, fixed)),
             justify="right" if table.numeric else "left",
             overflow="fold",
             width=fixed,
-            min_width=least,
+            min_width=min_width,
         )
 
     for row in table.rows:
@@ -192,13 +192,13 @@ class _ColumnWidths:
     """Widths in a terminal, in cells.
 
     Attributes:
-        fixed, least: of each column; None where rich is free.
+        fixed, minimal: of each column; None where rich is free.
         least_label: the least width of the labels; None where rich is free.
         label_room: into which labels fold, if `is_folded`.
     """
 
     fixed: Sequence[int | None]
-    least: Sequence[int | None]
+    minimal: Sequence[int | None]
     least_label: int | None
     label_room: int
     is_folded: bool
@@ -236,7 +236,7 @@ def _choose_widths(table: ResultTable, width: int | None, *, is_framed: bool) ->
 
     return _ColumnWidths(
         fixed=fixed_widths or [None] * len(words),
-        least=least_widths,
+        minimal=least_widths,
         least_label=least_label,
         label_room=label_room,
         is_folded=is_folded,

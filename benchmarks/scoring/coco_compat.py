@@ -202,7 +202,7 @@ class EvaluateMetric(_Accumulated):
             InputError: where one is missing, or has both names.
         """
         captions = [text for text in (prediction, predictions) if text is not None]
-        texts = [given for given in (reference, references) if given is not None]
+        texts = [text for text in (reference, references) if text is not None]
         if len(captions) != 1 or len(texts) != 1:
             raise InputError(
                 f"metric {self.metric.spec}: add takes one prediction= and one reference="

@@ -414,8 +414,8 @@ def _bca_tails(value: float, replicates: Floats, tails: Floats, left_out: Floats
     acceleration = 0.0 if flat else float((deviations**3).sum() / (6 * spread**1.5))
     with np.errstate(all="ignore"):
         moved = bias + np.array([normal_quantile(share) for share in tails.tolist()])
-        places = bias + moved / (1 - acceleration * moved)
-    return np.array([normal_share(place) for place in places.tolist()])
+        quantiles = bias + moved / (1 - acceleration * moved)
+    return np.array([normal_share(quantile) for quantile in quantiles.tolist()])
 
 
 def fisher_interval(value: float, n_points: int, level: float) -> Interval:

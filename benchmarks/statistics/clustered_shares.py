@@ -41,12 +41,13 @@ class ClusteredShare:
             hits: 1 where a caption counts and 0 where it does not, or a number between, shape (n_items,).
             image: the number of each caption's image, shape (n_items,).
         """
-        images, place = np.unique(image, return_inverse=True)
+        images, image_index = np.unique(image, return_inverse=True)
         if not len(images):
             return cls(math.nan, 0, images.astype(np.int64), np.zeros(0))
 
         value = float(np.mean(hits))
-        sums = np.bincount(place, np.asarray(hits, dtype=np.float64) - value, len(images))
+        deviations = np.asarray(hits, dtype=np.float64) - value
+        sums = np.bincount(image_index, deviations, len(images))
         return cls(value, len(hits), images.astype(np.int64), sums / len(hits))
 
     @property
@@ -162,13 +163,18 @@ def _draw_to_half(share: ClusteredShare, n_added: float) -> tuple[float, float]:
     return drawn, drawn * (1 - drawn) / (n + n_added)
 
 
-def _covariance(one: ClusteredShare, other: ClusteredShare, most: float) -> float:
-    """Return the covariance of two shares of captions of the same images, no greater than `most`."""
-    common, place_one, place_other = np.intersect1d(one.images, other.images, return_indices=True)
+def _covariance(
+    first_share: ClusteredShare, second_share: ClusteredShare, max_size: float
+) -> float:
+    """Return the covariance of two shares of captions of the same images, of no more than `max_size`."""
+    common, first_index, second_index = np.intersect1d(
+        first_share.images, second_share.images, return_indices=True
+    )
     if len(common) < 2:
         return 0.0
 
-    n_images = len(np.union1d(one.images, other.images))
-    product = float(one.residuals[place_one] @ other.residuals[place_other])
+    n_images = len(np.union1d(first_share.images, second_share.images))
+    product = float(first_share.residuals[first_index] @ second_share.residuals[second_index])
     covariance = n_images / (n_images - 1) * product
-    return min(max(covariance, -most), most)
+    # No covariance is greater than the root of both variances, which were drawn to one half.
+    return min(max(covariance, -max_size), max_size)

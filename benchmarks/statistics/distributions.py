@@ -97,10 +97,10 @@ def mid_ranks(values: Floats) -> Floats:
     edge = np.ones((min(1, len(columns)), columns.shape[1]), dtype=bool)
 
     # Equal values stand side by side: each takes the middle between the first and the last of them.
-    place = np.arange(1.0, len(columns) + 1)[:, None]
-    first = np.where(np.concatenate([edge, differs]), place, 0.0)
+    position = np.arange(1.0, len(columns) + 1)[:, None]
+    first = np.where(np.concatenate([edge, differs]), position, 0.0)
     first = np.maximum.accumulate(first, axis=0)
-    last = np.where(np.concatenate([differs, edge]), place, np.inf)
+    last = np.where(np.concatenate([differs, edge]), position, np.inf)
     last = np.minimum.accumulate(last[::-1], axis=0)[::-1]
 
     ranks = np.empty(columns.shape)

@@ -75,8 +75,8 @@ def _fit_logistic(scores: Floats, is_good: Floats) -> Rule:
 
 def _fit_isotonic(scores: Floats, is_good: Floats) -> Rule:
     """Fit the non-decreasing shares of least squared distance; between scores they go in straight lines."""
-    levels, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    shares = np.bincount(place, is_good) / counts
+    levels, level_of_score, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    shares = np.bincount(level_of_score, is_good) / counts
     fitted = scipy.optimize.isotonic_regression(shares, weights=counts.astype(np.float64)).x
     return lambda new_scores: np.interp(new_scores, levels, fitted)
 

@@ -82,11 +82,11 @@ def cohen_kappas(table: RatingTable, min_items: int = MIN_ITEMS) -> dict[str, Ag
     `min_items` items in common and does not give all of them one rating.
     """
     names = ("cohen_kappa", "cohen_kappa_linear", "cohen_kappa_quadratic")
-    left, right = table.rating_pairs()
-    rater_pair = table.rater[left] * (table.rater.max(initial=0) + 1) + table.rater[right]
+    first, second = table.rating_pairs()
+    rater_pair = table.rater[first] * (table.rater.max(initial=0) + 1) + table.rater[second]
     _, pair, sizes = np.unique(rater_pair, return_inverse=True, return_counts=True)
     is_large = sizes >= min_items
-    if not len(left):
+    if not len(first):
         return dict.fromkeys(names, AgreementMeasure.undefined(Undefined.NO_SECOND_RATING))
     if not is_large.any():
         undefined = AgreementMeasure.undefined(Undefined.NO_COMMON_ITEMS, min_items=min_items)
@@ -94,8 +94,8 @@ def cohen_kappas(table: RatingTable, min_items: int = MIN_ITEMS) -> dict[str, Ag
 
     # Only pairs of raters with enough items are left, and numbered anew.
     mask = is_large[pair]
-    left = left[mask]
-    right = right[mask]
+    first = first[mask]
+    second = second[mask]
     pair = (np.cumsum(is_large) - 1)[pair[mask]]
     n_pairs = int(is_large.sum())
     n = sizes[is_large]
@@ -109,16 +109,16 @@ def cohen_kappas(table: RatingTable, min_items: int = MIN_ITEMS) -> dict[str, Ag
     def mean_by_pair(values: NDArray[Any]) -> Floats:
         return np.bincount(pair, values, minlength=n_pairs) / n
 
-    a = shares_by_level(left)
-    b = shares_by_level(right)
-    distance = np.abs(table.value[left] - table.value[right])
+    a = shares_by_level(first)
+    b = shares_by_level(second)
+    distance = np.abs(table.value[first] - table.value[second])
     linear, quadratic = _expect_distances(a, b, levels)
 
     # Both raters give one and the same rating throughout.
     flat = np.isclose((a * b).sum(axis=1), 1, rtol=0, atol=1e-12)
     n_flat = int(flat.sum())
     remarks = _kappa_remarks(table, min_items, n_pairs, n_flat)
-    n_items = len(np.unique(table.item[left]))
+    n_items = len(np.unique(table.item[first]))
     if flat.all():
         undefined = AgreementMeasure.undefined(Undefined.CONSTANT_RATINGS, n_items)
         return dict.fromkeys(names, undefined)

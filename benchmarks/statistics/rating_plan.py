@@ -175,12 +175,13 @@ def captions_for_difference(
     return _least(is_enough, n_captions)
 
 
-def _least(is_enough: Callable[[int], bool], most: int) -> int | None:
+def _least(is_enough: Callable[[int], bool], max_number: int) -> int | None:
     """Return the least number from 3 on that is enough, where all above are as well."""
-    if not is_enough(most):
+    if not is_enough(max_number):
         return None
 
-    low, high = 3, most
+    low = 3
+    high = max_number
     while low < high:
         middle = (low + high) // 2
         if is_enough(middle):

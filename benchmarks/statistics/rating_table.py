@@ -168,18 +168,18 @@ class RatingTable:
 
     def rating_pairs(self) -> tuple[Ints, Ints]:
         """Return every two ratings of an item, as indices; the first is the lower-numbered rater's."""
-        left = [np.empty(0, dtype=np.int64)]
-        right = [np.empty(0, dtype=np.int64)]
+        first = [np.empty(0, dtype=np.int64)]
+        second = [np.empty(0, dtype=np.int64)]
 
         # Step by step to the next rating, the one after it, and so on, of those that have one.
         followers = self.count[self.item] - self.position - 1
         index = np.arange(len(self.item), dtype=np.int64)
         for step in range(1, int(self.count.max(initial=1))):
             index = index[followers[index] >= step]
-            left.append(index)
-            right.append(index + step)
+            first.append(index)
+            second.append(index + step)
 
-        return np.concatenate(left), np.concatenate(right)
+        return np.concatenate(first), np.concatenate(second)
 
 
 def _renumber(ascending: NDArray[Any]) -> Ints:
@@ -405,10 +405,10 @@ def compute_ceilings(
 
 
 def _one_person_ceiling(table: RatingTable, coefficient: str) -> Ceiling:
-    left, right = table.rating_pairs()
+    first, second = table.rating_pairs()
     # Each of two ratings is the score once, and the rating once.
-    score_places = np.concatenate([left, right])
-    rating_places = np.concatenate([right, left])
+    score_places = np.concatenate([first, second])
+    rating_places = np.concatenate([second, first])
     scores = table.value[score_places]
     ratings = table.value[rating_places]
 

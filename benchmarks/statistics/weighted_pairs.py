@@ -81,10 +81,10 @@ class RankedPairs:
     """
 
     def __init__(self, x: ArrayLike, y: ArrayLike, unit: ArrayLike | None = None) -> None:
-        left, right = check_pairing(x, y)
-        units = check_units(unit, len(left))
-        ranks_x = np.unique(left, return_inverse=True)[1].astype(np.int64)
-        values_y, levels = np.unique(right, return_inverse=True)
+        values_x, paired_y = check_pairing(x, y)
+        units = check_units(unit, len(values_x))
+        ranks_x = np.unique(values_x, return_inverse=True)[1].astype(np.int64)
+        values_y, levels = np.unique(paired_y, return_inverse=True)
         order = np.lexsort((units, levels, ranks_x))
         ranks_x = ranks_x[order]
         levels = levels[order]
@@ -365,13 +365,13 @@ def check_pairing(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     Raises:
         ValueError: on unequal lengths or NaN.
     """
-    left = np.asarray(x, dtype=np.float64)
-    right = np.asarray(y, dtype=np.float64)
-    if left.shape != right.shape or left.ndim != 1:
-        raise ValueError(f"{left.shape} and {right.shape} are not paired")
-    if np.isnan(left).any() or np.isnan(right).any():
+    values_x = np.asarray(x, dtype=np.float64)
+    values_y = np.asarray(y, dtype=np.float64)
+    if values_x.shape != values_y.shape or values_x.ndim != 1:
+        raise ValueError(f"{values_x.shape} and {values_y.shape} are not paired")
+    if np.isnan(values_x).any() or np.isnan(values_y).any():
         raise ValueError("a value is NaN")
-    return left, right
+    return values_x, values_y
 
 
 def check_units(unit: ArrayLike | None, n_points: int) -> Ints:

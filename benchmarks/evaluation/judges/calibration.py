@@ -182,7 +182,8 @@ def calibrate_scores(
     fitted = labelled.part(in_first)
     held_out = labelled.part(~in_first)
     if threshold is not None:
-        chosen = labelled.sign * threshold
+        # Scores are oriented: greater is better, whatever the metric's own direction.
+        cut = labelled.sign * threshold
         reported = labelled
     else:
         reported = held_out
@@ -190,16 +191,15 @@ def calibrate_scores(
             return undefined_calibration(
                 len(reported.scores), "all scores of the first half are equal"
             )
-        chosen = ThresholdCurve.compute(fitted.scores, fitted.is_good).choose(
-            choices.choose, choices.precision
-        )
-        if math.isnan(chosen):
+        curve = ThresholdCurve.compute(fitted.scores, fitted.is_good)
+        cut = curve.choose(choices.choose, choices.precision)
+        if math.isnan(cut):
             reason = f"no threshold reaches a precision of {choices.precision:g} on the first half"
             return undefined_calibration(len(reported.scores), reason)
 
-    says_yes = reported.scores >= chosen
+    says_yes = reported.scores >= cut
     shares = _answer_shares(reported, says_yes)
-    own_threshold = labelled.sign * chosen
+    own_threshold = labelled.sign * cut
     note = _threshold_note(reported, says_yes)
     measures = [Measure("threshold", own_threshold, n_items=len(reported.scores), note=note)]
     measures += [share_measure(name, shares[name], choices) for name in ANSWER_MEASURES]
@@ -208,7 +208,7 @@ def calibrate_scores(
     measures += probability_measures
     measures += [share_measure(name, shares[name], choices) for name in ("share_good", "share_yes")]
     return Calibration(
-        threshold=chosen,
+        threshold=cut,
         measures=measures,
         bins=bins,
         roc=_roc_rows(reported),
@@ -233,8 +233,8 @@ def _answer_shares(reported: LabelledScores, says_yes: Mask) -> dict[str, Cluste
     is_right = says_yes == is_good
     everything = np.ones(len(is_good), dtype=bool)
 
-    def share(hits: Mask, of: Mask) -> ClusteredShare:
-        return ClusteredShare.measure(hits[of], reported.image[of])
+    def share(hits: Mask, counted: Mask) -> ClusteredShare:
+        return ClusteredShare.measure(hits[counted], reported.image[counted])
 
     return {
         "tpr": share(says_yes, is_good),

@@ -190,18 +190,18 @@ def _threshold_note(dimension: CalibratedDimension, choices: CalibrationTableCho
     first = dimension.n_first_images
     second = dimension.n_second_images
     words = RULE_WORDS[choices.choose].format(precision=choices.precision)
-    chosen = (
+    choice_words = (
         f"chosen on {first:,} images, a random half, for {words}; all else is measured on the other "
         f"{second:,}."
     )
     if choices.threshold is None:
-        return f"Thresholds are {chosen}"
+        return f"Thresholds are {choice_words}"
 
-    given = "A given threshold is held against all captions."
+    sentence = "A given threshold is held against all captions."
     of_metrics = choices.threshold
     if not isinstance(of_metrics, Mapping) or dimension.measures.keys() <= of_metrics.keys():
-        return given
-    return f"{given} Others are {chosen}"
+        return sentence
+    return f"{sentence} Others are {choice_words}"
 
 
 def _metric_notes(dimension: CalibratedDimension, labels: Mapping[str, str]) -> list[str]:

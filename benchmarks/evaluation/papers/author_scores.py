@@ -34,9 +34,10 @@ def fill_author_scores(sources: TableSources, table: PaperTable, cells: Cells) -
             values = _system_means(sources, table, name, scores)
         else:
             values = _correlations(sources, table, name, scores)
-        for place, value in values.items():
-            if np.isnan(cells[place].value) and not np.isnan(value):
-                filled[place] = TableCell(value, note)
+        for row_and_column, value in values.items():
+            # A cell that was recomputed stays.
+            if np.isnan(cells[row_and_column].value) and not np.isnan(value):
+                filled[row_and_column] = TableCell(value, note)
 
     return filled
 
@@ -85,8 +86,8 @@ def _correlations(
 
         dimension = options.get("dimension") or selection.protocol.dimension[0]
         only = replace(selection.protocol, dimension=(dimension,))
-        for found in metric_rows(replace(selection, protocol=only), row, selected, ""):
-            if found["coefficient"] == options["coefficient"]:
-                values[row, column] = found["value"] * table.scale
+        for correlation in metric_rows(replace(selection, protocol=only), row, selected, ""):
+            if correlation["coefficient"] == options["coefficient"]:
+                values[row, column] = correlation["value"] * table.scale
 
     return values

@@ -25,11 +25,12 @@ def fits_row(card: RaterCard, description: Mapping[str, Any]) -> bool:
     if datasets is not None and set(card.about.get("data", ())) != set(datasets):
         return False
 
-    for name, wanted in (description.get("options") or {}).items():
+    for name, described_option in (description.get("options") or {}).items():
         option = card.options.get(name)
-        if isinstance(wanted, bool):
+        # A card may have a path where a paper says only that there is a file.
+        if isinstance(described_option, bool):
             option = bool(option)
-        if option != wanted:
+        if option != described_option:
             return False
 
     return True

@@ -430,10 +430,11 @@ def summary_table(measures: WordMeasures, rows: Sequence[Mapping[str, Any]]) -> 
 
     n_images = count_of(len(people.captions), "image")
     notes: list[str] = [f"{n_images}. ±: standard deviation over words."]
-    others = [r for r in rows if not r["measure"].startswith("human")]
-    for row in others:
-        label = _label(row["measure"])
-        notes.append(TableNote(f"{label}: {row['note']}.", (label,)))
+    for row in rows:
+        # People's own measures have no note.
+        if not row["measure"].startswith("human"):
+            label = _label(row["measure"])
+            notes.append(TableNote(f"{label}: {row['note']}.", (label,)))
 
     title = f"{people.name}: agreement on words"
     return ResultTable(title, "measure", ["value", "±"], cells, notes=notes)

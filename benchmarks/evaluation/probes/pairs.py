@@ -170,12 +170,12 @@ def take_foils(caption_set: CaptionSet, kinds: Sequence[str], n_pairs: int, seed
         n_not_preferred = 0
         n_without = 0
         pairs_of_kind: list[dict[str, Any]] = []
-        for place in rng.permutation(len(of_kind)):
+        for index in rng.permutation(len(of_kind)):
             if len(pairs_of_kind) == n_pairs:
                 break
 
-            pair_id = str(of_kind.index[place])
-            right_id, foil_id = of_kind.iloc[place][["item_a", "item_b"]]
+            pair_id = str(of_kind.index[index])
+            right_id, foil_id = of_kind.iloc[index][["item_a", "item_b"]]
             pair = _make_foil_pair(pair_id, kind, items.loc[right_id], items.loc[foil_id])
             if strengths[pair_id] <= 0:
                 n_not_preferred += 1

@@ -142,13 +142,12 @@ def _check_enough(placed: PlacedRatings, names: tuple[str, ...]) -> None:
     if n_rated >= LEAST_RATED:
         return
 
-    what = (
-        f"captions of '{names[0]}' are"
-        if len(names) == 1
-        else f"pairs of {' and '.join(names)} are"
-    )
+    subject = f"captions of '{names[0]}'"
+    if len(names) > 1:
+        subject = f"pairs of {' and '.join(names)}"
     raise InputError(
-        f"{n_rated} {what} rated, and intervals are known to hold from {LEAST_RATED} on; captau estimate plan=true chooses more"
+        f"{n_rated} {subject} are rated, and intervals are known to hold from {LEAST_RATED} on; "
+        "captau estimate plan=true chooses more"
     )
 
 

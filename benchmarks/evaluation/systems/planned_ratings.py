@@ -204,10 +204,10 @@ def plan_ratings(systems: ScoredSystems, pilot: Pilot | None, wishes: PlanWishes
     return RatingPlan(make_frame(rows, PLAN_COLUMNS), drawn_images.tolist(), notes)
 
 
-def _check_metrics(systems: ScoredSystems, least: int) -> None:
-    if len(systems.metrics) < least:
+def _check_metrics(systems: ScoredSystems, min_metrics: int) -> None:
+    if len(systems.metrics) < min_metrics:
         raise InputError(
-            f"choose= needs {least} metrics or more that score all captions; choose=random needs none"
+            f"choose= needs {min_metrics} metrics or more that score all captions; choose=random needs none"
         )
 
 
@@ -242,27 +242,23 @@ def _find_number(n_images: int, pilot: Pilot | None, wishes: PlanWishes, notes: 
 
     number = _least_number(error, wishes, n_images)
     if number is None:
-        what = (
-            f"an interval as narrow as {wishes.width:g}"
-            if wishes.width is not None
-            else f"a difference of {wishes.difference:g} at a power of {wishes.power:g}"
-        )
+        aim = f"a difference of {wishes.difference:g} at a power of {wishes.power:g}"
+        if wishes.width is not None:
+            aim = f"an interval as narrow as {wishes.width:g}"
         assumed = ""
         if wishes.sd is not None and is_difference:
             assumed = ", by sd= and with the two systems' ratings taken as independent (ratings= of a pilot would tell)"
         raise InputError(
-            f"{what} is out of reach with {n_images:,} images, even if all are rated{assumed}; give more captions, or "
+            f"{aim} is out of reach with {n_images:,} images, even if all are rated{assumed}; give more captions, or "
             "population=captions if only these count"
         )
 
-    least = max(number, LEAST_RATED)
-    what = (
-        f"an interval no wider than {wishes.width:g}"
-        if wishes.width is not None
-        else f"a difference of {wishes.difference:g} to be found with probability {wishes.power:g}"
-    )
-    notes.append(f"{number:,} rated images are needed for {what}.")
-    return min(least, n_images)
+    aim = f"a difference of {wishes.difference:g} to be found with probability {wishes.power:g}"
+    if wishes.width is not None:
+        aim = f"an interval no wider than {wishes.width:g}"
+    notes.append(f"{number:,} rated images are needed for {aim}.")
+    # Of fewer ratings than these, intervals are not known to hold.
+    return min(max(number, LEAST_RATED), n_images)
 
 
 def _least_number(error: Callable[[int], float], wishes: PlanWishes, n_images: int) -> int | None:

@@ -408,8 +408,8 @@ def places_of(means: pd.Series, systems: Sequence[str]) -> list[AnyCell]:
     places = means.rank(method="min", ascending=False)
     cells: list[AnyCell] = []
     for system in systems:
-        place = places[system]
-        cells.append(count_cell(None if pd.isna(place) else int(place)))
+        rank = places[system]
+        cells.append(count_cell(None if pd.isna(rank) else int(rank)))
 
     return cells
 

@@ -41,16 +41,16 @@ class Moments:
     """
 
     def __init__(self, x: ArrayLike, y: ArrayLike, unit: ArrayLike | None = None) -> None:
-        left, right = check_pairing(x, y)
-        if np.isinf(left).any() or np.isinf(right).any():
+        values_x, values_y = check_pairing(x, y)
+        if np.isinf(values_x).any() or np.isinf(values_y).any():
             raise ValueError("an infinite value has no mean")
-        self._unit = check_units(unit, len(left))
+        self._unit = check_units(unit, len(values_x))
         self.n_units = int(self._unit.max(initial=-1)) + 1
-        self._x = _standard(left)
-        self._y = _standard(right)
+        self._x = _standard(values_x)
+        self._y = _standard(values_y)
 
         columns = (
-            np.ones(len(left)),
+            np.ones(len(values_x)),
             self._x,
             self._y,
             self._x**2,
