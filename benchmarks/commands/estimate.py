@@ -93,6 +93,7 @@ def run(options: EstimateOptions) -> Results:
     clock = RunClock()
     ratings = None if options.ratings is None else read_ratings(options.ratings, options.dimension)
     captions = _read_captions(options)
+    # What metrics need is the same for all systems: the first stands for all.
     missing = find_unavailable(options.metrics, next(iter(captions.items.values())))
     warn_unavailable([missing])
     metrics = [metric for metric in options.metrics if metric not in missing]
@@ -126,6 +127,7 @@ def run(options: EstimateOptions) -> Results:
 
     frames, tables, files = results
     other_files = {"table.csv": tables_as_csv(tables), **files}
+    # Each quantity has two rows, of which the second is the powered estimate.
     objective = None if options.plan else float(frames["estimates.csv"]["value"].iloc[1])
     return Results(
         frames,
@@ -176,6 +178,7 @@ def _score(
         gaps = 0
         for columns in columns_by_system.values():
             gaps += int((~np.isfinite(columns[metric.spec])).sum())
+        # A score that is missing would have to be guessed, and a guess moves the estimate.
         if not gaps:
             specs.append(metric.spec)
             continue
@@ -184,6 +187,7 @@ def _score(
 
     scores: dict[str, Any] = {}
     for name, columns in columns_by_system.items():
+        # Without any metric the array has the right number of rows all the same.
         none = np.zeros((len(captions.images), 0))
         scores[name] = np.column_stack([none, *(columns[spec] for spec in specs)])
 
@@ -202,6 +206,7 @@ def _place(
 ) -> PlacedRatings:
     """Set ratings beside the captions, and check that the rated ones can be believed to be a sample."""
     placed = place_ratings(ratings, systems)
+    # Studies do not show equal captions; their ties are known without asking anybody.
     if ratings.is_compared:
         placed = add_ties(placed, systems, choice)
     check_choice_of_images(placed, systems, choice, is_shuffled=options.chosen == SHUFFLED)
@@ -291,6 +296,7 @@ def _plan(
         seed=options.statistics.seed,
     )
     pilot: Pilot | None = None
+    # A pilot says how much ratings scatter, and how much of that metrics explain.
     if placed is not None:
         if options.difference is not None and len(systems.names) < 2:
             raise InputError("difference= needs captions of two systems: candidates=A,B")

@@ -79,6 +79,7 @@ def validate(options: ValidateOptions) -> Verdict:
     """
     path = options.file
     try:
+        # A name that is too long for a file is an error here, and not a missing file.
         is_file = path.is_file()
         size = path.stat().st_size if is_file else 0
     except (OSError, ValueError) as error:
@@ -88,6 +89,7 @@ def validate(options: ValidateOptions) -> Verdict:
 
     faults = Faults(options.limit)
     remarks = Faults(options.limit)
+    # A file of any size may be sent to a challenge's site.
     if size > MOST_BYTES:
         faults.add(f"{path}: {size:,} bytes; {MOST_BYTES:,} at most are read")
         content = "nothing read"
@@ -101,6 +103,7 @@ def validate(options: ValidateOptions) -> Verdict:
 
 def _holds_scores(options: ValidateOptions) -> bool:
     """Tell whether a file holds a metric's scores, by the options or, of a table, by its columns."""
+    # What the user says goes before what the file looks like.
     if options.named_kind is not None:
         return options.named_kind == "scores"
     if not _is_table(options.file):
@@ -128,6 +131,7 @@ def _check_caption_file(options: ValidateOptions, faults: Faults, remarks: Fault
         references = read_references(options.references, columns=options.columns)
         for finding in references.find_faults():
             remarks.add_places(finding.lines)
+    # XLSX is a zip archive too, and a table.
     if _is_table(options.file) or not is_zip(options.file, _read_head(options.file)):
         if options.member is not None:
             raise InputError(
@@ -159,6 +163,7 @@ def _check_systems(
     notes = [*references.notes] if references is not None else []
     n_captions = 0
     for file in systems.values():
+        # Systems of one file share its notes.
         notes += [note for note in file.notes if note not in notes]
         candidates = file
         if references is not None:
@@ -212,6 +217,7 @@ def _check_archive(
         expected = references if covering in (None, name) else None
         candidates = _read_captions(content, options.file, name, faults)
         if candidates is None:
+            # Its faults are reported already; the verdict counts it all the same.
             counts.append(0)
             continue
         if expected is not None:
@@ -309,6 +315,7 @@ def _check_captions(
     """
     expected = None if image_ids is None else set(image_ids)
     if expected is not None and references is not None:
+        # A caption of a void image is neither demanded nor a fault.
         expected |= references.void_images
     for image_id in candidates.captions:
         if expected is not None and image_id not in expected:
@@ -345,6 +352,7 @@ def _read_systems(
 
     def report(error: InputError) -> None:
         faults.add(str(error))
+        # A million lines of something else would be a million faults.
         if faults.count - n_before >= _MOST_FAULTS:
             raise _NoCaptionFileError
 
@@ -380,6 +388,7 @@ def check_scores(path: Path, items: pd.DataFrame | None, faults: Faults) -> tupl
     except InputError as error:
         faults.add(str(error))
         return [], 0
+    # Public files name the image and the caption, where captau's have an id.
     keys = ["item_id"] if "item_id" in table else ["image_id", "caption"]
     if absent := [name for name in (*keys, "score") if name not in table]:
         faults.add(
@@ -440,6 +449,7 @@ def _check_rows(
             faults.add(f"{location}: a second score of {item}, whose first is at {first}")
         elif expected is not None and key not in expected:
             faults.add(f"{location}: unknown item {item}")
+        # The first stays, so that a third one is told where the first is.
         first_locations.setdefault((metric, key), location)
         if not math.isfinite(parse_number(score)):
             faults.add(f"{location}: the score of {item} is {quote(score)}, not a finite number")

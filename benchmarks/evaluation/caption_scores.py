@@ -78,6 +78,7 @@ class Reliability:
         """Return the fields as `run.json` has them."""
         record: dict[str, Any] = {}
         for name, value in vars(self).items():
+            # `run.json` says `on`, as tables do: a coefficient on some judgements.
             record["on" if name == "judgements" else name] = value
 
         return record
@@ -169,6 +170,7 @@ class Evidence:
 
         def rank(column: _ComparableNumbers) -> tuple[bool, bool, int]:
             n_specs = sum(spec in column.by_spec for spec in self.specs)
+            # Then the column with the most metrics, so that their numbers can be compared with one another.
             return not column.has_range, not column.is_usual, -n_specs
 
         by_spec: dict[str, Reliability] = {}
@@ -178,6 +180,7 @@ class Evidence:
             mismatch_of_captions = column.find_mismatch(captions, with_references=False)
 
             for spec, reliability in column.by_spec.items():
+                # The user's references say nothing about a metric that does not read them.
                 is_free = spec in reference_free
                 mismatch = mismatch_of_captions if is_free else mismatch_of_all
                 if mismatch:
@@ -272,6 +275,7 @@ def _run_columns(folder: Path) -> Iterable[_ComparableNumbers]:
     columns: dict[tuple[Any, ...], _ComparableNumbers] = {}
     finished = read_run(folder, needs="correlations.csv")
     for row in finished.correlations.to_dict("records"):
+        # A run may have a coefficient of a package that is not installed here.
         if np.isnan(row["value"]) or row["coefficient"] not in coefficient_names():
             continue
 
@@ -308,6 +312,7 @@ def _run_range(finished: FinishedRun, dataset: str, protocol: str) -> CaptionRan
         )
 
     protocols: dict[str, Any] = finished.run["protocols"]
+    # By dataset, or in runs of `reproduce` by protocol.
     choices = protocols.get(dataset) or protocols.get(protocol) or {}
     captions = CaptionRange.from_record(record, f"{finished.folder}/run.json: {dataset}")
     return captions.with_policy(

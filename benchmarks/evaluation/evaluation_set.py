@@ -146,6 +146,7 @@ class EvaluationSet:
         item_a = self.preferences["item_a"]
         item_b = self.preferences["item_b"]
         strengths = self.preferences["strength"].astype(np.float64)
+        # Ranks of the strengths' sizes: the sign says which caption was preferred.
         signed_ranks = np.sign(strengths) * strengths.abs().rank(method="dense")
         for a, b, rank in zip(item_a, item_b, signed_ranks, strict=True):
             judgements.setdefault(a, []).append((rank, caption_of[b]))
@@ -227,6 +228,7 @@ class EvaluationSet:
         if self.pair_dimensions:
             preferences = preferences[preferences["dimension"].isin(self.pair_dimensions)]
 
+        # A pair counts where both of its captions do.
         are_selected = preferences[["item_a", "item_b"]].isin(set(self.items["item_id"]))
         return preferences[are_selected.all(axis=1)]
 
@@ -248,6 +250,7 @@ class EvaluationSet:
     def n_images(self) -> int:
         """The number of images (or clusters) with a data point or a comparison, on the dimension that has most of them."""
         dimensions = self.protocol.dimension if self.rating_coefficients else ()
+        # Dimensions may be rated on unlike images.
         counts = [self.image_of(self.points(dimension)).nunique() for dimension in dimensions]
         if self.uses_preferences:
             counts.append(self.judged_pairs.n_images)
@@ -314,6 +317,7 @@ class EvaluationSet:
 
         if dimension not in self._points:
             self._points[dimension] = self._select_points(dimension)
+        # A shallow copy, so that a column that a caller adds stays the caller's.
         return self._points[dimension].copy(deep=False)
 
     @cached_property
@@ -325,10 +329,12 @@ class EvaluationSet:
         points = self.protocol.data_points_of(self.ratings, self.items, dimension)
         item_index = pd.Index(self.items["item_id"])
         item_places = item_index.get_indexer(pd.Index(points["item_id"]))
+        # Several ratings of an item in the order of their values, not of their raters' names.
         order = np.lexsort((points["value"], item_places))
         points = points.iloc[order].reset_index(drop=True)
 
         if dimension in self.caption_set.card.faults:
+            # 0.0 - x, since -x would make a -0.0 of 0.
             points = points.assign(value=0.0 - points["value"])
 
         return points

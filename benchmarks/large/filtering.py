@@ -98,6 +98,7 @@ def _choose(options: FilterOptions, manifest: Mapping[str, Any], scores_folder: 
     signature = manifest["signatures"][options.metric]
 
     n_best: int | None = None
+    # A share is turned into a score, so that all that follows knows scores alone.
     lowest_score = options.above
     stored_scores = open_scores(
         scores_folder,
@@ -133,6 +134,7 @@ def _filter(options: FilterOptions) -> FilteredCaptions:
         folder = stack.enter_context(OutputFolder(options.output_dir, "filter"))
         kept_folder = folder.path / KEPT_FOLDER
         work = folder.path / WORK
+        # Two runs at once would remove each other's shards.
         stack.enter_context(lock_folder(work, str(folder.path)))
         stack.callback(shutil.rmtree, work, ignore_errors=True)
         (work / KEPT_FOLDER).mkdir(parents=True, exist_ok=True)
@@ -152,6 +154,7 @@ def _filter(options: FilterOptions) -> FilteredCaptions:
 
         examples = _example_rows(scan, tasks, results)
         tables = _make_tables(options.metric, threshold, scan, examples, choice.n_best)
+        # Only now: a run that was stopped before leaves the kept shards of an earlier one.
         _replace_kept_shards(kept_folder, work / KEPT_FOLDER)
         files = {
             "shards.csv": to_csv(_shard_rows(manifest, tasks, results)),
@@ -255,6 +258,7 @@ def _directory(manifest: Mapping[str, Any]) -> str:
 def _replace_kept_shards(folder: Path, new_folder: Path) -> None:
     """Replace the kept shards of an earlier run, which may have had more."""
     folder.mkdir(exist_ok=True)
+    # Captau's own names alone: the folder may hold other files.
     for path in folder.glob("[0-9]" * 6 + "-*"):
         path.unlink()
     for path in new_folder.iterdir():
@@ -285,6 +289,7 @@ def _make_tasks(
     for number, (shard, record) in enumerate(
         zip(_shards(manifest), manifest["shards"], strict=True)
     ):
+        # A corrupt shard was left out of the scores, and has none to filter by.
         if record["scores"] is None:
             continue
         details = {

@@ -149,6 +149,7 @@ def std(values: Sequence[float]) -> float:
     """Return the standard deviation of these values, taken as the population; NaN of none."""
     if not values:
         return math.nan
+    # The rounded-once mean: on every machine the same.
     middle = mean(values)
     squares = [(value - middle) ** 2 for value in values]
     return math.sqrt(mean(squares))
@@ -169,6 +170,7 @@ def steady(now: Baseline, before: Baseline | None) -> Baseline:
 
     So a baseline that is written anew on another machine has new lines just where something moved.
     """
+    # The first baseline has nothing to keep.
     if before is None:
         return now
     digits = decimals_of(now.tolerance)
@@ -197,6 +199,7 @@ def steady(now: Baseline, before: Baseline | None) -> Baseline:
 
     sample: dict[str, dict[str, float]] = {}
     for item, scores in now.sample.items():
+        # Another seed may have drawn other items.
         old_scores = before.sample.get(item, {})
         sample[item] = {name: keep(v, old_scores.get(name)) for name, v in scores.items()}
     return dataclasses.replace(now, metrics=metrics, sample=sample)
@@ -225,17 +228,17 @@ def written(baseline: Baseline) -> str:
         f"tolerance: {_float(baseline.tolerance)}",
         f"versions: {baseline.versions}",
         "packages:",
-        *(
-            f"  {yaml_text(name)}: {yaml_text(v, quoted=True)}"
-            for name, v in baseline.packages.items()
-        ),
-        "metrics:",
     ]
+    for name, version in baseline.packages.items():
+        # Quoted, since YAML takes 1.10 for the number 1.1.
+        lines.append(f"  {yaml_text(name)}: {yaml_text(version, quoted=True)}")
+
+    lines.append("metrics:")
     for name, metric in baseline.metrics.items():
-        correlations = (
-            f"{yaml_text(key)}: {number(value, _decimals_at(key))}"
-            for key, value in metric.correlations.items()
-        )
+        correlations: list[str] = []
+        for key, value in metric.correlations.items():
+            correlations.append(f"{yaml_text(key)}: {number(value, _decimals_at(key))}")
+        parts = [number(part, digits) for part in metric.parts]
         lines += [
             f"  {yaml_text(name)}:",
             f"    made: {_flow(metric.recipe)}",
@@ -243,12 +246,12 @@ def written(baseline: Baseline) -> str:
             f"    correlations: {{{', '.join(correlations)}}}",
             f"    scores: {{items: {metric.items}, undefined: {metric.undefined}, "
             f"mean: {number(metric.mean, digits)}, std: {number(metric.std, digits)}}}",
-            f"    parts: [{', '.join(number(p, digits) for p in metric.parts)}]",
+            f"    parts: [{', '.join(parts)}]",
         ]
     lines.append("sample:")
     for item, scores in baseline.sample.items():
-        inside = (f"{yaml_text(name)}: {number(score, digits)}" for name, score in scores.items())
-        lines.append(f"  {yaml_text(item, quoted=True)}: {{{', '.join(inside)}}}")
+        entries = [f"{yaml_text(name)}: {number(score, digits)}" for name, score in scores.items()]
+        lines.append(f"  {yaml_text(item, quoted=True)}: {{{', '.join(entries)}}}")
     return _HEAD + "\n".join(lines) + "\n"
 
 
@@ -258,6 +261,7 @@ def number(value: float, decimals: int) -> str:
         return "null"
     if math.isinf(value):
         return ".inf" if value > 0 else "-.inf"
+    # Beyond that a fixed number of decimals would print digits that a float does not have.
     if abs(value) >= 1e15:
         return _float(value)
     text = f"{value:.{decimals}f}"
@@ -303,6 +307,7 @@ def _read_number(value: Any) -> Any:
     """Return what stands for a number; null is NaN."""
     if value is None:
         return math.nan
+    # To Python `true` is the number 1.
     if isinstance(value, bool):
         raise fault(f"{value!r}: a number is expected")
     if isinstance(value, float) and math.isnan(value):
@@ -351,6 +356,7 @@ def _make_protocol_fields() -> type[YamlModel]:
     """Return the model of a protocol: a field for each choice, of the type that its declaration says."""
     choice_fields: dict[str, Any] = {}
     for name, declared in CHOICES.items():
+        # A choice that takes one name or several is written as a list.
         kind: Any = list[str] if declared.type is Any else declared.type
         if declared.usual is not None:
             kind = get_args(kind)[0] if type(None) in get_args(kind) else kind

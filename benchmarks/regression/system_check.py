@@ -117,6 +117,7 @@ class SystemCheck:
                 tested, or none could have a significant outcome.
         """
         baseline = self._read_baseline()
+        # Without metrics= those of the baseline, as their scores are what it holds.
         metrics = self.choices.metrics
         if metrics is None:
             metrics = resolve_metrics("text") if baseline is None else baseline.make_metrics()
@@ -132,6 +133,7 @@ class SystemCheck:
 
         missing = find_unavailable(metrics, items[NEW])
         held_scores = {} if baseline is None else baseline.scores
+        # A held score that cannot be computed anew would pass the check unseen.
         lost_metrics = [metric for metric in missing if metric.spec in held_scores]
         if lost_metrics:
             reason = missing[lost_metrics[0]]
@@ -169,6 +171,7 @@ class SystemCheck:
 
     def _read_systems(self, baseline: SystemBaseline | None) -> dict[str, CandidateFile]:
         """Return the captions of both systems, the new one's first; without the old ones where these are to be replaced."""
+        # The new one first, since differences are of the first less the second.
         systems = {NEW: _read_captions(self.choices.candidates, self.choices.columns)}
         if self.choices.update:
             return systems
@@ -184,15 +187,14 @@ class SystemCheck:
         self, items: Mapping[str, pd.DataFrame], metrics: Sequence[Metric]
     ) -> tuple[list[SystemScores], list[MetricDifference]]:
         """Score each system's items, and test the differences; there are none where a baseline is made."""
-        n_steps = (
-            0
-            if self.choices.update
-            else count_steps(self.choices.statistics.replicates, len(items))
-        )
+        n_steps = 0
+        if not self.choices.update:
+            n_steps = count_steps(self.choices.statistics.replicates, len(items))
         differences: list[MetricDifference] = []
         with StepProgress(len(items) * len(metrics) + n_steps) as progress:
             scored: list[SystemScores] = []
             for system, frame in items.items():
+                # Without a store: a check computes what it compares.
                 scored.append(score_system(system, "", frame, metrics, ScoreStore(None), progress))
             if not self.choices.update:
                 _, differences = compare_systems(scored, self.choices.statistics, progress.advance)
@@ -211,13 +213,16 @@ class SystemCheck:
         old = corpus_by_system[OLD]
         tests = {d.coefficient: d.result for d in differences}
         p_values: list[float] = []
+        intervals: list[Interval] = []
         for metric in metrics:
-            p_values.append(tests[metric.spec].p_value if metric.spec in tests else math.nan)
+            # A metric without a corpus score of resamples has no test.
+            is_tested = metric.spec in tests
+            p_values.append(tests[metric.spec].p_value if is_tested else math.nan)
+            intervals.append(tests[metric.spec].interval if is_tested else Interval())
         corrected = correct_p_values(p_values, self.choices.statistics.correction)
 
         changes: list[_Change] = []
-        for metric, p_value in zip(metrics, corrected, strict=True):
-            interval = tests[metric.spec].interval if metric.spec in tests else Interval()
+        for metric, interval, p_value in zip(metrics, intervals, corrected, strict=True):
             change = _Change(
                 spec=metric.spec,
                 style=metric_style(metric),
@@ -236,6 +241,7 @@ class SystemCheck:
         Raises:
             InputError: where none could, so that the check would pass whatever fell.
         """
+        # The correction divides the level by as many: of many metrics none may be able to reach it.
         n_tested = sum(not math.isnan(change.p_value) for change in changes)
         images = count_of(n_images, "image")
         if not n_tested:

@@ -75,6 +75,7 @@ def correlate_at_level(
     column = level_column(level)
     if column is None:
         return correlate(scores, ratings, coefficient)
+    # Of all points, before groups: one NaN would leave every mean undefined.
     if reason := undefined_reason(scores, ratings):
         return CoefficientValue.undefined(reason)
 
@@ -109,6 +110,7 @@ def _correlate_systems(
     if isinstance(coefficient, SystemCoefficient):
         return coefficient.value(scores, ratings, keys)
 
+    # A coefficient of ratings sees systems as points: their mean scores and mean ratings.
     mean_scores = _group_means(scores, groups)
     mean_ratings = _group_means(ratings, groups)
     result = correlate(mean_scores, mean_ratings, coefficient.name)
@@ -138,6 +140,7 @@ def average_over_groups(
         groups: indices of the points of each image or system.
         name: the word for a group, for its remarks.
     """
+    # Groups count alike, however many points they have, as in the papers that average over images.
     by_group = [correlate(scores[group], ratings[group], coefficient) for group in groups]
     undefined = [result for result in by_group if not result.is_defined]
     reasons = Counter(result.reason for result in undefined)
@@ -147,6 +150,7 @@ def average_over_groups(
         return CoefficientValue.undefined(
             remark(Undefined.NO_GROUP, n_groups=len(groups), group=name, reasons=phrases)
         )
+    # Undefined groups are left out of the mean, and counted in the remarks.
     mean = float(np.nanmean([result.value for result in by_group]))
     return CoefficientValue(mean, remarks=_group_remarks(len(groups), reasons, name))
 
@@ -200,6 +204,7 @@ def _join_pairs(
         return CoefficientValue.undefined(remark(Undefined.NO_DIFFERENCES, group=name))
 
     remarks = [remark(Note.PAIRS_WITHIN_GROUPS, n_groups=len(parts), group=name)]
+    # A group of one point has no pair, and so no part in the value.
     n_small = len(groups) - len(parts)
     if n_small:
         phrases = _count_reasons(Counter({Undefined.SMALL_GROUP: n_small}))
@@ -303,6 +308,7 @@ def _prepare_joined_pairs(
     """
     groups = _split_points(points, group_indices(keys[_COLUMNS[level]]))
     if level == "by_image" and _are_of_one_unit(groups):
+        # Each image's sums are computed once, as its weight only multiplies them.
         images = [RatedPoints.unweighted(group.scores, group.ratings) for group in groups]
         by_image: list[Floats] = []
         for compute_sums, image in zip(coefficient.prepare_sums(images), images, strict=True):

@@ -136,6 +136,7 @@ class Calibration:
 def draw_first_half(n_images: int, seed: int) -> Mask:
     """Draw the images of the first half, shape (n_images,); of an odd number it is the smaller half."""
     is_first = np.zeros(n_images, dtype=bool)
+    # Images are drawn, not captions: captions of one image are alike.
     is_first[np.random.default_rng(seed).permutation(n_images)[: n_images // 2]] = True
     return is_first
 
@@ -151,6 +152,7 @@ def require_both_kinds(is_good: Floats, in_first: Mask, dataset: str, dimension:
     Raises:
         LackingError: where one has too few.
     """
+    # A threshold is fitted on one half, and errors are measured on the other: both need both kinds.
     for half, is_in in (("first", in_first), ("second", ~in_first)):
         for kind, count in (
             ("good", int(is_good[is_in].sum())),
@@ -186,6 +188,7 @@ def calibrate_scores(
         cut = labelled.sign * threshold
         reported = labelled
     else:
+        # What was fitted on the first half would look too good there.
         reported = held_out
         if fitted.is_constant:
             return undefined_calibration(
@@ -203,6 +206,7 @@ def calibrate_scores(
     note = _threshold_note(reported, says_yes)
     measures = [Measure("threshold", own_threshold, n_items=len(reported.scores), note=note)]
     measures += [share_measure(name, shares[name], choices) for name in ANSWER_MEASURES]
+    # The order of these is that of `MEASURES`, and of the rows of calibration.csv.
     measures += _agreement_measures(reported, says_yes, choices)
     probability_measures, bins = _measure_probabilities(fitted, held_out, choices)
     measures += probability_measures

@@ -180,6 +180,7 @@ def measure_words(
         InputError: where no image has two captions, the scores are malformed, or a word that nobody
             uses is to be named.
     """
+    # As many captions of each image, so that precision and recall are of one k.
     people = source.keep_first(_usual_k(source) if k is None else k)
 
     scores = None
@@ -189,6 +190,7 @@ def measure_words(
     if scores is not None:
         system_words = list(scores.by_word)
 
+    # Words of the system's scores count even where they are rare.
     uses = word_agreement.WordUses.count(people.captions, n_words, [*named_words, *system_words])
     if unknown := [w for w in named_words if w not in uses.words]:
         raise InputError(f"words.label: no caption of {people.name} has the word '{unknown[0]}'")
@@ -297,6 +299,7 @@ def _points(expected: word_agreement.ExpectedCounts, weights: Floats) -> pd.Data
 def _usual_k(source: ImageCaptions) -> int:
     """Return one less than most images have captions, and 1 at least."""
     sizes = Counter(len(texts) for texts in source.captions.values())
+    # Of two that are as frequent, the greater.
     usual_size = max(sizes, key=lambda n: (sizes[n], n), default=0)
     return max(usual_size - 1, 1)
 
@@ -310,6 +313,7 @@ def _intervals(
 ) -> dict[str, Floats]:
     """Compute intervals over images, columns of `words.csv`."""
     names = ("precision", "recall")
+    # One image resampled is always itself.
     if n_images < 2:
         undefined = np.full(len(points), np.nan)
         ends = product(names, ("low", "high"))

@@ -103,6 +103,7 @@ def hold_features(
             held_features[name] = HeldFeature(values, feature.step, feature.words)
             continue
 
+        # A metric's scores have a unit of their own, so that their spread is the step.
         by_item = scores[name].astype(np.float64)
         step = float(np.std(by_item[np.isfinite(by_item)]))
         words = f"whose {name} is greater by {step:.3g} (one standard deviation)"
@@ -216,6 +217,7 @@ def _system_rows(
         ranks = _ranks(battles, fit, statistics)
 
     rows: list[dict[str, Any]] = []
+    # NaN sorts last, so that without a fit the systems keep their order.
     for i in np.argsort(-values, kind="stable"):
         row = {
             "dataset": dataset,
@@ -242,6 +244,7 @@ def _ranks(
     p_values = correct_p_values(uncorrected, statistics.correction)
     by_pair: dict[frozenset[str], float] = {}
     for (a, b), p_value in zip(pairs, p_values, strict=True):
+        # Whichever of the two stands first, it is one pair.
         by_pair[frozenset((battles.systems[a], battles.systems[b]))] = float(p_value)
 
     values = dict(zip(battles.systems, fit.strengths.tolist(), strict=True))
@@ -258,6 +261,7 @@ def _control_rows(
 ) -> pd.DataFrame:
     rows: list[tuple[object, ...]] = []
     for number, (name, feature) in enumerate(features.items()):
+        # Without a fit the row says why, and has no number.
         share = (np.nan, np.nan, np.nan)
         note = reason
         if fit is not None:
@@ -298,6 +302,7 @@ def _table(
         "rests on, such as the details that a longer caption has, is taken out as well."
     ]
     reason = str(systems["note"].iloc[0])
+    # One reason holds for all systems: the first row's says it.
     verdict = f"{reason[:1].upper()}{reason[1:]}." if reason else effect_words(controls, features)
     title = f"{dataset}, {held_equal(battles.dimension, list(features))}: strengths of {len(rows)} systems"
     columns = ["strength", "low", "high", "rank", "plain strength", "plain rank"]
@@ -313,6 +318,7 @@ def effect_words(controls: pd.DataFrame, features: Mapping[str, HeldFeature]) ->
         high = format_number(row["ci_high"], 100, 0)
         words = features[str(row["feature"])].words
         sentence = f"A caption {words} wins {value} % of the time, all else equal ({low} to {high})"
+        # A half is what a feature without any effect has.
         if row["ci_low"] <= 0.5 <= row["ci_high"]:
             sentence += ", which is not beyond chance"
         sentences.append(f"{sentence}.")
