@@ -223,6 +223,7 @@ def take(
         try:
             imports.take(card, source, folder, show, is_named=named)
         except imports.NothingFoundError as error:
+            # A folder may hold the files of some datasets only; that is told where it has none of any.
             unmatched.append(str(error))
             continue
         except InputError as error:
@@ -233,6 +234,7 @@ def take(
         show(f"{name}: {_describe_progress(folder, card)}")
 
     if faults:
+        # Datasets that share a file have one fault.
         return list(dict.fromkeys(faults))
 
     return [] if has_match else unmatched
@@ -296,6 +298,7 @@ def verify(
             empty.append(MISSING)
         rows.append(Row(spice_models.NAME, [files, *empty, "OFF" if faults else "ok"]))
         notes += faults
+    # Up to here notes are faults; explanations follow.
     is_good = not notes
     columns = ["files", *_COUNTS, *_COPIES]
     columns += ["image files missing", "verdict"] if images else ["verdict"]

@@ -145,11 +145,13 @@ def run(options: ScoreOptions) -> ScoreResults:
             without references, or an image without a caption.
     """
     clock = RunClock()
+    # First, since a wrong `trust` would be told after all the work else.
     evidence = load_evidence([m.spec for m in options.metrics], options.trust)
     systems = _read_all_systems(options)
     references = _read_all_references(options)
     systems, id_notes = match_image_ids(systems, references)
     items = _make_items(systems, references, options)
+    # What metrics need is the same for all systems: the first stands for all.
     missing = find_unavailable(options.metrics, next(iter(items.values())))
     warn_unavailable([missing])
     metrics = [m for m in options.metrics if m not in missing]
@@ -166,6 +168,7 @@ def run(options: ScoreOptions) -> ScoreResults:
         _keep_captions(options, systems, scored),
     )
     file_notes = [*id_notes, *describe_files([*references.values(), *systems.values()])]
+    # A stream on standard output has no notes, so that they go to the log.
     if options.stdout != "table":
         _log_remarks(scored, file_notes)
 
@@ -273,6 +276,7 @@ def _make_items(
     items: dict[tuple[str, str], pd.DataFrame] = {}
     for name, image_ids in select_images(systems, references, options.partial).items():
         for system, candidates in systems.items():
+            # One system alone needs no column with its name.
             label = system if len(systems) > 1 else None
             of_system = make_caption_items(
                 candidates,

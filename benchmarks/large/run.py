@@ -115,6 +115,7 @@ def _score_large_set(options: LargeOptions) -> LargeScores:
     folder = RunFolder(options, shards)
     with ExitStack() as stack:
         folder.claim(stack)
+        # The same settings and shards: its report is made anew from the record alone.
         if (record := folder.read_finished_record()) is not None:
             folder.remove_work()
             return report_scores(options, record, evidence, is_new=False)
@@ -124,6 +125,7 @@ def _score_large_set(options: LargeOptions) -> LargeScores:
         runner = StageRunner(pool, progress, options.skip_corrupt)
         scored = _score_shards(options, shards, folder, runner)
         for shard in shards:
+            # A shard that was written while it was read may be scored in parts of two versions.
             check_unchanged(shard)
 
         manifest = _make_manifest(options, folder, scored)
@@ -174,6 +176,7 @@ def _score_shards(
     warn_unavailable([missing])
     metrics = [metric for metric in options.metrics if metric not in missing]
     plan = _choose_metrics(plan, metrics)
+    # Before the scores: a CIDEr of the set needs the document frequencies of all its shards.
     plan = _make_frequency_tables(plan, runner, tasks)
     model_results = runner.run(plan, "model", tasks) if plan.model_metrics else []
     Path(plan.work, plan.score_kind).mkdir(exist_ok=True)
@@ -188,6 +191,7 @@ def _score_shards(
     record["file_notes"] = _describe_files(shards, results, record["rows"], first_rows)
     record["captions"] = measure_range(first_rows).record()
     record["missing"] = record_reasons(missing)
+    # It stands in the record beside the number of images that have references.
     n_captioned = record.pop("n_images")
     record["images"] = None
     if n_referenced is not None:

@@ -86,6 +86,7 @@ class StatisticsOptions:
                 raise unknown(f"value of statistics.{name}", str(getattr(self, name)), choices)
         for name, minimum in (("replicates", 1), ("seed", 0)):
             value: Any = getattr(self, name)
+            # To Python `true` is a whole number.
             if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
                 raise InputError(
                     f"statistics.{name} is {value!r}; a whole number from {minimum} on is expected"
@@ -150,6 +151,7 @@ def resample(
         raise InputError(f"{replicates} replicates; a whole number from 1 on is expected")
 
     def evaluate(block: int) -> list[Floats]:
+        # One draw for all statistics, so that their differences are of the same samples.
         weights = draw_weights(n_units, seed, block)
         values = [statistic(weights) for statistic in statistics]
         if advance is not None:
@@ -171,6 +173,7 @@ def count_steps(replicates: int, n_compared: int) -> int:
 
 def draw_weights(n_units: int, seed: int, block: int) -> Floats:
     """Draw how often each unit is in each replicate of a block, shape (n_units, BLOCK)."""
+    # A generator for each block, so that no result depends on the number of threads.
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
     draws = rng.integers(n_units, size=(n_units, BLOCK)) * BLOCK + np.arange(BLOCK)
     counts = np.bincount(draws.ravel(), minlength=n_units * BLOCK)
@@ -184,6 +187,7 @@ def jackknife(statistic: Statistic, n_units: int, *, workers: int | None = None)
     in turn: the acceleration of BCa is the same but for noise.
     """
     groups = min(n_units, JACKKNIFE_GROUPS)
+    # In turn, so that groups differ in size by one image at most.
     group = np.arange(n_units) % groups
 
     def evaluate(block: int) -> list[Floats]:
@@ -214,10 +218,12 @@ def run_blocks(
     else:
         with ThreadPoolExecutor(count) as pool:
             parts = list(pool.map(evaluate, range(n_blocks)))
-    return [
-        np.concatenate([part[index] for part in parts], axis=1)[:, :columns]
-        for index in range(n_statistics)
-    ]
+
+    joined: list[Floats] = []
+    for index in range(n_statistics):
+        blocks = [part[index] for part in parts]
+        joined.append(np.concatenate(blocks, axis=1)[:, :columns])
+    return joined
 
 
 def statistic_intervals(
@@ -343,6 +349,7 @@ def two_sided_p_value(differences: Floats, n_units: int, options: StatisticsOpti
     if len(defined) < (1 - MAX_UNDEFINED_SHARE) * len(differences):
         return float("nan")
 
+    # Replicates of exactly 0 count on both sides.
     smaller = min((defined <= 0).sum(), (defined >= 0).sum())
     share = (float(smaller) + 1) / (len(defined) + 1)
     if options.interval == "expanded":
@@ -371,6 +378,7 @@ def student_p_value(
         return by_share
 
     error = float(defined.std())
+    # No sign test of so few images, and no such number of replicates, could say less.
     floor = max(2 / (len(defined) + 1), 2.0 ** (1 - n_units))
     # Replicates that differ in the last bits alone have no error.
     if error <= 1e-14 * max(1.0, abs(value)):
@@ -404,6 +412,7 @@ def smallest_share_p_value(n_units: int | None, options: StatisticsOptions) -> f
 
 def _bca_tails(value: float, replicates: Floats, tails: Floats, left_out: Floats) -> Floats:
     """Return the places of BCa's quantiles; NaN where the bias is without bounds."""
+    # Replicates that equal the value count half, as coefficients of few values tie.
     below = ((replicates < value).mean() + (replicates <= value).mean()) / 2
     bias = normal_quantile(below)
 

@@ -100,10 +100,9 @@ class MetricPair:
         if points is None:
             return None
 
-        has_same_points = all(bool((prepared[metric].points == points).all()) for metric in (a, b))
-        if has_same_points:
-            both = (prepared[a], prepared[b])
-        else:
+        both = (prepared[a], prepared[b])
+        has_same_points = all(np.array_equal(metric.points, points) for metric in both)
+        if not has_same_points:
             both = (
                 PreparedMetric.prepare(panel, a, points),
                 PreparedMetric.prepare(panel, b, points),
@@ -180,6 +179,7 @@ def compare_metrics(
     for a, b in combinations(metrics, 2):
         pair = MetricPair.prepare(panel, a, b, prepared)
         values_a, values_b, n_points, n_images = _describe_pair(panel, pair)
+        # A test that is asked for and a coefficient's own may be one; it runs once.
         for test in dict.fromkeys((*tests, *first_tests)):
             results = _run_test(pair, test, replicates, options, len(panel.keys))
             for index, (dimension, name) in enumerate(panel.keys):
@@ -276,6 +276,7 @@ def bootstrap_test(
         values_a = replicates[pair.a]
         values_b = replicates[pair.b]
     else:
+        # Where a gap leaves other points, both are drawn anew on the common ones.
         values_a, values_b = resample([first, second], n_images, options.replicates, options.seed)
     differences = values_a - values_b
 
@@ -364,6 +365,7 @@ def _number_flips(panel: Panel, points: Mask, swap: str) -> tuple[Ints, Ints, in
         flips, cell = np.unique(image, return_inverse=True)
         return flips, cell, 0
 
+    # One number stands for an image and a system: both parts can be read off it again.
     n_systems = int(panel.system.max()) + 1
     flips, cell = np.unique(image * n_systems + panel.system[points], return_inverse=True)
     return flips, cell, n_systems
@@ -393,7 +395,9 @@ def permutation_test(pair: MetricPair, options: StatisticsOptions) -> list[Paire
         coins = rng.integers(2, size=(int(flips.max(initial=0)) // max(n_systems, 1) + 1, BLOCK))
         swaps = coins[flips // max(n_systems, 1)]
         if n_systems:
+            # Where both the image and the system are drawn, the scores are swapped twice.
             swaps ^= rng.integers(2, size=(n_systems, BLOCK))[flips % n_systems]
+        # Each flip's points stand twice, as they are and swapped, and one of both has weight 1.
         weights = np.empty((2 * len(flips), BLOCK))
         weights[0::2] = 1 - swaps
         weights[1::2] = swaps
@@ -434,7 +438,9 @@ def _mcnemar_test(pair: MetricPair) -> list[PairedTest]:
         return [PairedTest()] * len(panel.keys)
 
     is_counted = pair.points & panel.counted[pair.a] & panel.counted[pair.b]
-    points_by_row = [is_counted & (panel.dimension == i) for i in range(len(panel.dimensions))]
+    points_by_row: list[Mask] = []
+    for number in range(len(panel.dimensions)):
+        points_by_row.append(is_counted & (panel.dimension == number))
     points_by_row.append(is_counted)  # the mean of dimensions stands last
 
     results: list[PairedTest] = []
@@ -465,6 +471,7 @@ def _williams_test(pair: MetricPair) -> list[PairedTest]:
         coefficient = panel.find_coefficient(name)
         if coefficient is None or "williams" not in coefficient.tests:
             continue
+        # The formula is of one correlation over independent points.
         if panel.level != "pooled":
             results[index] = PairedTest(remarks=(remark(Undefined.WILLIAMS_AT_LEVEL),))
             continue
@@ -475,6 +482,7 @@ def _williams_test(pair: MetricPair) -> list[PairedTest]:
 
         scores_a = panel.scores[pair.a][pair.points]
         scores_b = panel.scores[pair.b][pair.points]
+        # The two correlations share the ratings: how alike the metrics are decides how sure their difference is.
         r_ab = float(Moments(scores_a, scores_b).pearson()[0])
         p_value = williams(r_a, r_b, r_ab, n=int(pair.points.sum()))[1]
         reason = (remark(Undefined.SAME_SCORES),) if np.isnan(p_value) else ()
@@ -494,6 +502,7 @@ def williams(r_a: float, r_b: float, r_ab: float, n: int) -> tuple[float, float]
         r_ab: of the metrics with each other.
         n: the number of data points.
     """
+    # t has n - 3 degrees of freedom.
     if n < 4:
         return float("nan"), float("nan")
 
