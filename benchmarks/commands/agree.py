@@ -50,6 +50,7 @@ from ..runs.frames import make_frame, mean_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import AGREEMENT_COLUMNS, RunClock
 from ..runs.tables import AnyCell, Cell, ResultTable, Row, count_cell, number_cell
+from ..scoring.protocol import record_protocols
 from ..scoring.unavailable_metrics import record_reasons, warn_unavailable
 from ..statistics.bootstrap import StatisticsOptions, count_blocks
 from ..statistics.rater_agreement import MIN_ITEMS, compute_measures
@@ -247,7 +248,7 @@ def _measure_raters(options: AgreeOptions) -> Results:
     record = {
         "command": "agree",
         "config": dict(options.configuration),
-        "protocols": {name: vars(protocol) for name, protocol in options.datasets.items()},
+        "protocols": record_protocols(options.datasets),
         "seed": options.seed,
         "draws": options.draws,
         "rating_distribution": {name: d.counts for name, d in distributions.items()},

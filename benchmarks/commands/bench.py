@@ -37,8 +37,8 @@ from ..runs.frames import make_frame
 from ..runs.progress_bar import StepProgress
 from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS, RunClock, tables_as_csv
 from ..runs.tables import ResultTable
-from ..scoring.catalog import metric_labels, metric_style
-from ..scoring.protocol import Protocol
+from ..scoring.catalog import metric_labels, metric_style, record_styles
+from ..scoring.protocol import Protocol, record_protocols
 from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import (
     UnavailableMetrics,
@@ -287,10 +287,10 @@ def _record(
     return {
         "command": "compare" if options.tests else "bench",
         "config": dict(options.configuration),
-        "protocols": {name: vars(protocol) for name, protocol in protocols.items()},
+        "protocols": record_protocols(protocols),
         "n_images": n_images,
         **provenance(computed, caption_sets, options.locations, list(protocols.values())),
-        "metrics": {m.spec: vars(metric_style(m)) for m in options.metrics},
+        "metrics": record_styles(options.metrics),
         "floors": FLOORS,
         "ceilings": CEILINGS,
         "missing": missing,

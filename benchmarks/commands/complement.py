@@ -24,7 +24,7 @@ from ..reporting.run_results import Results
 from ..runs.frames import groups_of, make_frame, mean_of, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
-from ..runs.tables import MISSING, AnyCell, ResultTable, Row, count_of, number_cell
+from ..runs.tables import MISSING, AnyCell, ResultTable, Row, count_of, number_cell, number_cells
 from ..scoring.catalog import metric_labels
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import number_images
@@ -300,7 +300,7 @@ def _tables(
 def _partial_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
     cells: list[Row] = []
     for metric, part in groups_of(rows, "metric"):
-        numbers = [number_cell(value, 100, 1) for value in part["value"]]
+        numbers = number_cells(part["value"], 100, 1)
         cells.append(Row(labels[metric], numbers))
 
     subjects: list[tuple[str, str, str]] = []
@@ -329,7 +329,7 @@ def _selection_table(
     cells: list[Row] = []
     for step, at_step in groups_of(path.dropna(subset=["step"]), "step"):
         metric = at_step["metric"].iloc[0]
-        values = [number_cell(v, 100, 1) for v in at_step["value"]]
+        values = number_cells(at_step["value"], 100, 1)
         included = number_cell(frequency[metric, int(step)], 100, 0)
         cells.append(Row(f"{step:.0f}. {labels[metric]}", [*values, included]))
 

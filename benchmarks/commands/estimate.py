@@ -50,7 +50,7 @@ from ..options.python_function import make_function
 from ..reporting.run_results import Results
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, tables_as_csv
-from ..scoring.catalog import metric_labels, metric_style
+from ..scoring.catalog import metric_labels, metric_style, record_styles
 from ..scoring.corpus_scores import (
     PLAIN_PROTOCOL,
     make_scorer,
@@ -111,7 +111,7 @@ def run(options: EstimateOptions) -> Results:
         "seed": options.statistics.seed,
         "candidates": {name: file.source.sha256 for name, file in captions.files.items()},
         **provenance(metrics, [], options.locations, [PLAIN_PROTOCOL]),
-        "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
+        "metrics": record_styles(metrics),
         "missing": record_reasons(missing),
         "measures": "people's mean ratings of systems from few ratings and metrics of all captions",
     }

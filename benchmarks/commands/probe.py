@@ -28,7 +28,7 @@ from ..reporting.run_results import Results
 from ..runs.frames import make_frame, mean_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, missing_note, tables_as_csv
-from ..scoring.catalog import metric_labels, metric_style
+from ..scoring.catalog import metric_labels, record_styles
 from ..scoring.corpus_scores import make_caption_items, select_images
 from ..scoring.protocol import Protocol
 from ..scoring.scorer import Scorer, score_all
@@ -93,7 +93,7 @@ def run(options: ProbeOptions) -> Results:
         "seed": options.seed,
         "source": source,
         **provenance(metrics, caption_sets, options.locations, [PROBE_PROTOCOL]),
-        "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
+        "metrics": record_styles(metrics),
         "missing": record_reasons(missing),
         "measures": "which faults in captions metrics notice",
         **clock.record(),

@@ -42,7 +42,7 @@ from ..reporting.tables.corpus_score_tables import ScoreChoices, make_score_tabl
 from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, RunClock, describe_environment, to_json
 from ..runs.tables import ResultTable
-from ..scoring.catalog import metric_style
+from ..scoring.catalog import record_styles
 from ..scoring.corpus_scores import (
     SystemScores,
     compare_systems,
@@ -187,7 +187,7 @@ def run(options: ScoreOptions) -> ScoreResults:
     record = {
         **_record(options, scores, [*systems.values(), *references.values()]),
         "signatures": signatures,
-        "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
+        "metrics": record_styles(metrics),
         "notes": list(tables[0].notes),
         "missing": record_reasons(missing),
         **describe_environment(),

@@ -43,8 +43,8 @@ from ..runs.frames import groups_of
 from ..runs.output_folder import RUN_FILE, hold_lock
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, make_correlations
-from ..runs.tables import ResultTable, Row, number_cell
-from ..scoring.protocol import Protocol
+from ..runs.tables import ResultTable, Row, number_cells
+from ..scoring.protocol import Protocol, record_protocols
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
 from ..statistics.coefficients.coefficient import find_coefficient
@@ -404,7 +404,7 @@ def _record(
         "rater": options.recipe.name,
         "options": options.recipe.options,
         "design": options.design,
-        "protocols": {name: vars(protocol) for name, protocol in protocols.items()},
+        "protocols": record_protocols(protocols),
         "raters": raters,
         **provenance(options.metrics, caption_sets, options.locations, list(protocols.values())),
     }
@@ -446,7 +446,7 @@ def _mean_tables(means: Sequence[Mapping[str, Any]], options: TrainOptions) -> l
     rows: list[Row] = []
     for mean in means:
         label = f"{mean['metric'].removesuffix(' mean')}: {mean['dataset']}, {mean['dimension']}"
-        numbers = [number_cell(float(mean[c]), 100, 2) for c in ("value", "std")]
+        numbers = number_cells((mean["value"], mean["std"]), 100, 2)
         rows.append(Row(label, [find_coefficient(mean["coefficient"]).symbol, *numbers]))
     title = f"Mean of {len(options.seeds)} seeds"
     columns = ["coefficient", "mean", "std"]

@@ -22,7 +22,7 @@ from ..runs.tables import (
     count_cell,
     count_of,
     format_p_value,
-    number_cell,
+    number_cells,
     p_value_cell,
 )
 from ..scoring.catalog import MetricStyle, metric_style, own_labels, usual_protocol_of
@@ -514,8 +514,7 @@ def disattenuated_tables(measured: MeasuredDataset, labels: Mapping[str, str]) -
         for row in group.to_dict("records"):
             half_width = (row["ci_high"] - row["ci_low"]) / 2
             numbers = (row["pearson"], row["reliability"], row["corrected"], half_width)
-            cells = [number_cell(float(number), 100, 1) for number in numbers]
-            rows.append(Row(labels[row["metric"]], cells))
+            rows.append(Row(labels[row["metric"]], number_cells(numbers, 100, 1)))
 
         dataset = measured.caption_set.card.title
         title = f"{dataset}, {dimension}: r corrected for the ratings' noise"

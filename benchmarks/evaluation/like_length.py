@@ -15,7 +15,7 @@ import pandas as pd
 
 from ...datasets.errors import LackingError
 from ..runs.frames import make_frame, records_of
-from ..runs.tables import AnyCell, ResultTable, Row, number_cell
+from ..runs.tables import ResultTable, Row, number_cells
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.preferences import MEAN_DIMENSION
 from .judge_audit import audit_scores
@@ -133,7 +133,7 @@ def _table(
     rows: list[Row] = []
     for row in records_of(printed):
         names = ("value", "like_length", "ci_low", "ci_high", "longer")
-        cells: list[AnyCell] = [number_cell(row[name], 100, 1) for name in names]
+        cells = number_cells((row[name] for name in names), 100, 1)
         label = {**FLOORS, **labels}[str(row["metric"])]
         rows.append(Row(label, cells, spec=row["metric"]))
 

@@ -22,7 +22,7 @@ from ...datasets.schema import CaptionSet, Card
 from ...metrics.base import Metric
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, describe_environment
-from ..scoring.protocol import Protocol, sign
+from ..scoring.protocol import Protocol, record_protocols, sign
 from ..scoring.score_store import Locations, ScoreStore
 from ..scoring.scorer import metric_caveats
 from ..scoring.unavailable_metrics import UnavailableMetrics, find_unavailable, record_reasons
@@ -250,7 +250,7 @@ class PreparedDatasets(list[PreparedDataset]):
         return {
             "command": command,
             "config": dict(configuration),
-            "protocols": {name: vars(protocol) for name, protocol in self.protocols.items()},
+            "protocols": record_protocols(self.protocols),
             **choices,
             **provenance(list(metrics), caption_sets, self.locations, self.protocols.values()),
             "missing": missing,

@@ -29,7 +29,7 @@ from ..runs.frames import make_frame, records_of
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress
 from ..runs.results import RunClock, add_run_file, describe_environment, table_files, to_csv
-from ..runs.tables import MISSING, AnyCell, ResultTable, Row, count_cell, number_cell
+from ..runs.tables import MISSING, AnyCell, ResultTable, Row, count_cell, number_cell, number_cells
 from .merging import SHARES, check_duckdb
 from .plan import Plan, Task
 from .pools import open_pool
@@ -357,7 +357,7 @@ def _make_tables(
     for side, size in sizes.items():
         percentiles = dict(zip(SHARES, scan.percentiles[side], strict=True))
         cells: list[AnyCell] = [count_cell(size), number_cell(size / scan.n_rows, 100, 1)]
-        cells += [number_cell(percentiles[share], 1, 4) for share in _TABLE_SHARES]
+        cells += number_cells((percentiles[share] for share in _TABLE_SHARES), 1, 4)
         rows.append(Row(side, cells))
     if scan.n_undefined:
         share = number_cell(scan.n_undefined / scan.n_rows, 100, 1)

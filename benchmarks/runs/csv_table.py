@@ -54,7 +54,7 @@ def _choose_parts(table: ResultTable) -> list[tuple[int, str, Callable[[AnyCell]
 
     # A part that no row has in a column is left out; a column without any number is not.
     chosen_parts: list[tuple[int, str, Callable[[AnyCell], str]]] = []
-    rows = [row for row in table.rows if row.cells]
+    rows = table.rows_with_cells
     for index in range(len(table.columns)):
         cells = [row.cells[index] for row in rows]
         for name, read in readers.items():

@@ -103,7 +103,7 @@ def _choose_size(table: ResultTable, *, is_beside: bool) -> tuple[str, bool]:
         table: the table.
         is_beside: whether many datasets have a column each, whose heads are no wider than the numbers.
     """
-    rows = [row for row in table.rows if row.cells]
+    rows = table.rows_with_cells
     n_characters = max([len(table.corner), *(len(row.label) for row in rows)])
     for index, column in enumerate(table.described_columns):
         lengths = [len(_characters_of(row.cells[index], table)) for row in rows]
@@ -126,9 +126,7 @@ def _characters_of(cell: AnyCell, table: ResultTable) -> str:
 
 def _has_tails(table: ResultTable, index: int) -> bool:
     """Tell whether something stands behind a number of a column."""
-    for row in table.rows:
-        if not row.cells:  # a heading
-            continue
+    for row in table.rows_with_cells:
         _, tail = _latex_cell(row.cells[index], table)
         if tail:
             return True

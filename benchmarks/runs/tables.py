@@ -186,6 +186,11 @@ class ResultTable:
         return spans
 
     @property
+    def rows_with_cells(self) -> list[Row]:
+        """The rows but for headings."""
+        return [row for row in self.rows if row.cells]
+
+    @property
     def cells(self) -> list[Cell]:
         """All numbers, row by row."""
         cells: list[Cell] = []
@@ -297,7 +302,7 @@ def legend_lines(table: ResultTable, published_look: str) -> list[str]:
         return lines
 
     if any(cell.emphasis for cell in table.cells):
-        are_systems = all(row.kind == "systems" for row in table.rows if row.cells)
+        are_systems = all(row.kind == "systems" for row in table.rows_with_cells)
         competition = "" if are_systems else "; floors and what people reach do not compete"
         lines.append(
             f"Bold and underlined: the best and the second best of a column, as printed{competition}."
@@ -353,6 +358,11 @@ def number_cell(value: float, scale: float, decimals: int) -> Cell:
     return Cell(format_number(value, scale, decimals), value, printed)
 
 
+def number_cells(values: Iterable[float], scale: float, decimals: int) -> list[AnyCell]:
+    """Return the cells of values that are printed alike, see `number_cell`."""
+    return [number_cell(float(value), scale, decimals) for value in values]
+
+
 def coefficient_cell(value: float, coefficient: str) -> Cell:
     """Return the cell of a value of the coefficient of a name."""
     coefficient_object = find_coefficient(coefficient)
@@ -400,7 +410,7 @@ def frame_of(table: ResultTable) -> pd.DataFrame:
         owner = owner if is_repeated else head
         heads.append(f"{owner} {head}".strip() if is_repeated else head)
 
-    rows = [row for row in table.rows if row.cells]
+    rows = table.rows_with_cells
     index = pd.Index([row.label for row in rows], name=table.corner)
     columns: list[pd.Series] = []
     for number in range(len(heads)):

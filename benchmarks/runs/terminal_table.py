@@ -331,11 +331,9 @@ def _least_width(table: ResultTable, widths: Sequence[int], *, is_framed: bool) 
 def _label_room(table: ResultTable) -> int:
     """Return the least width of the labels."""
     # A heading runs over all columns, so that its width does not count.
-    rows = [row for row in table.rows if row.cells]
-
     longest_word = 0
     longest_label = 0
-    for label in (table.corner, *(row.label for row in rows)):
+    for label in (table.corner, *(row.label for row in table.rows_with_cells)):
         longest_label = max(longest_label, _width(label))
         longest_word = max([longest_word, *map(_width, split_head(label))])
     if table.numeric:

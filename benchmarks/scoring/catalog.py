@@ -116,6 +116,11 @@ def metric_labels(metrics: Iterable[Metric]) -> dict[str, str]:
     return {metric.spec: metric_style(metric).label for metric in metrics}
 
 
+def record_styles(metrics: Iterable[Metric]) -> dict[str, dict[str, Any]]:
+    """Return the fields of metrics' styles by their specs, for run.json."""
+    return {metric.spec: vars(metric_style(metric)) for metric in metrics}
+
+
 def own_labels(styles: Mapping[str, MetricStyle]) -> frozenset[str]:
     """Return the labels of the user's own metrics."""
     return frozenset(style.label for style in styles.values() if style.kind == "given")

@@ -747,6 +747,11 @@ CHOICES: dict[str, Choice] = {f.name: f.metadata["choice"] for f in dataclasses.
 Protocol.later_fields = tuple(name for name, declared in CHOICES.items() if declared.is_later)
 
 
+def record_protocols(protocols: Mapping[str, Protocol]) -> dict[str, dict[str, Any]]:
+    """Return the choices of each protocol, for run.json."""
+    return {name: vars(protocol) for name, protocol in protocols.items()}
+
+
 def sign(metric: Metric, protocols: Iterable[Protocol]) -> str:
     """Return a metric's signature, with the unusual choices of protocols that change the texts it scores."""
     changes = set[str]()

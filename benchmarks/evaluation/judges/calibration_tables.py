@@ -18,6 +18,7 @@ from ...runs.tables import (
     format_number,
     is_empty_column,
     number_cell,
+    number_cells,
 )
 from ...statistics.bootstrap import StatisticsOptions
 from ..evaluation_set import EvaluationSet
@@ -304,8 +305,7 @@ def _unlabelled_table(
         corrected = measures["corrected_bad"]
         n_items = corrected.n_items
         shares = (said_bad.value, corrected.value, corrected.ci_low, corrected.ci_high)
-        cells = [number_cell(share, 100, 1) for share in shares]
-        rows.append(Row(labels[metric], cells, spec=metric))
+        rows.append(Row(labels[metric], number_cells(shares, 100, 1), spec=metric))
 
         # Whose captions these are stands in the title already.
         in_title = f"captions of {dimension.unlabelled}"
@@ -368,7 +368,7 @@ def pair_table(
         for row in records_of(audit):
             biases.add(row["bias"])
             shares = (row["value"], row["ci_low"], row["ci_high"], row["people"])
-            cells: list[AnyCell] = [number_cell(share, 100, 1) for share in shares]
+            cells = number_cells(shares, 100, 1)
             label = f"{labels[metric]}, {row['bias']}"
             rows.append(Row(label, [*cells, count_cell(row["n_pairs"])], spec=metric))
 

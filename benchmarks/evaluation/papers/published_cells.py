@@ -130,8 +130,10 @@ def _correlation_cells(sources: TableSources, table: PaperTable, label: str) -> 
     error_columns: dict[str, Any] = {}
     value_columns: dict[str, Any] = {}
     for name, options in table.columns.items():
-        is_of_errors = "error" in options
-        (error_columns if is_of_errors else value_columns)[name] = options
+        if "error" in options:
+            error_columns[name] = options
+        else:
+            value_columns[name] = options
     if error_columns:
         cells = _error_cells(sources, replace(table, columns=error_columns), label)
         if value_columns:

@@ -27,6 +27,7 @@ from ...runs.tables import (
     count_of,
     format_number,
     number_cell,
+    number_cells,
 )
 from ...statistics.bootstrap import StatisticsOptions, resample, resampling_interval
 from ..wording import INTERVAL_LABELS, join_notes, synthetic_note
@@ -429,7 +430,7 @@ def summary_table(measures: WordMeasures, rows: Sequence[Mapping[str, Any]]) -> 
     people = measures.people
     cells: list[Row] = []
     for row in rows:
-        numbers = [number_cell(float(row[c]), 1, 3) for c in ("value", "std")]
+        numbers = number_cells((row["value"], row["std"]), 1, 3)
         cells.append(Row(_label(row["measure"]), numbers))
 
     n_images = count_of(len(people.captions), "image")

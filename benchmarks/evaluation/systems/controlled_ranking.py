@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ...runs.frames import make_frame
-from ...runs.tables import ResultTable, Row, count_cell, format_number, number_cell
+from ...runs.tables import ResultTable, Row, count_cell, format_number, number_cell, number_cells
 from ...statistics.bootstrap import StatisticsOptions
 from ...statistics.controlled_strengths import ControlledStrengths, fit_controlled
 from ...statistics.intervals import correct_p_values, rank_clusters
@@ -284,7 +284,7 @@ def _table(
     plain_by_system = plain.set_index("system")
     rows: list[Row] = []
     for row in systems.to_dict("records"):
-        cells = [number_cell(row[name], 1, 3) for name in ("value", "ci_low", "ci_high")]
+        cells = number_cells((row["value"], row["ci_low"], row["ci_high"]), 1, 3)
         rank = row["rank"]
         plain_row = plain_by_system.loc[row["system"]]
         plain_rank = plain_row["rank"]

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ....datasets.errors import InputError
 from ...runs.frames import make_frame
-from ...runs.tables import ResultTable, Row, format_number, number_cell, p_value_cell
+from ...runs.tables import ResultTable, Row, format_number, number_cell, number_cells, p_value_cell
 from ...statistics.intervals import correct_p_values
 from ...statistics.prediction_powered import Estimate, PoweredMean, estimate_mean
 from .few_ratings import (
@@ -279,7 +279,7 @@ def _mean_table(
         cells: list[Any] = []
         for estimate in (quantity.mean.powered, quantity.mean.classical):
             low, high = _interval(estimate, quantity, choices)
-            cells += [number_cell(v, scale, decimals) for v in (estimate.value, low, high)]
+            cells += number_cells((estimate.value, low, high), scale, decimals)
         cells.append(number_cell(estimate.n_rated, 1, 0))
         cells.append(number_cell(quantity.mean.effective_n, 1, 0))
         if ranks:
@@ -376,9 +376,9 @@ def _difference_table(differences: Sequence[Quantity], choices: EstimateChoices)
     for quantity, p_value in zip(differences, _corrected(differences, choices), strict=True):
         powered = quantity.mean.powered
         low, high = _interval(powered, quantity, choices)
-        cells: list[Any] = [number_cell(v, 1, 2) for v in (powered.value, low, high)]
+        cells = number_cells((powered.value, low, high), 1, 2)
         low, high = _interval(quantity.mean.classical, quantity, choices)
-        cells += [number_cell(v, 1, 2) for v in (quantity.mean.classical.value, low, high)]
+        cells += number_cells((quantity.mean.classical.value, low, high), 1, 2)
         cells += [p_value_cell(p_value), number_cell(quantity.mean.effective_n, 1, 0)]
         rows.append(Row(quantity.label, cells))
 
@@ -400,9 +400,10 @@ def _difference_table(differences: Sequence[Quantity], choices: EstimateChoices)
 def _gain_table(means: Sequence[Quantity], labels: Mapping[str, str]) -> ResultTable:
     rows: list[Row] = []
     for metric, label in labels.items():
-        cells = [number_cell(q.by_metric[metric], 1, 0) for q in means]
-        rows.append(Row(label, cells, spec=metric))
-    rows.append(Row("all", [number_cell(q.mean.effective_n, 1, 0) for q in means]))
+        counts = [quantity.by_metric[metric] for quantity in means]
+        rows.append(Row(label, number_cells(counts, 1, 0), spec=metric))
+    counts_of_all = [quantity.mean.effective_n for quantity in means]
+    rows.append(Row("all", number_cells(counts_of_all, 1, 0)))
     return ResultTable(
         "What the ratings count as with the help of one metric, and of all",
         "metric",

@@ -31,7 +31,14 @@ from ....metrics.learned.rater import CARD_FILE, PAGE_FILE, RaterCard
 from ....metrics.rows import Rows
 from ...runs.frames import groups_of, make_frame
 from ...runs.results import describe_environment, to_csv
-from ...runs.tables import AnyCell, ResultTable, Row, count_cell, format_number, number_cell
+from ...runs.tables import (
+    AnyCell,
+    ResultTable,
+    Row,
+    count_cell,
+    format_number,
+    number_cells,
+)
 from ...scoring.catalog import metric_labels
 from ...statistics.coefficients.coefficient import (
     RatedPoints,
@@ -475,7 +482,7 @@ def error_table(errors: pd.DataFrame) -> ResultTable:
     """Return the rows as a table."""
     rows: list[Row] = []
     for dataset, rater, split, spearman, mse, n_items in errors.to_numpy().tolist():
-        numbers = [number_cell(float(value), 1, 3) for value in (spearman, mse)]
+        numbers = number_cells((spearman, mse), 1, 3)
         rows.append(Row(f"{rater}: {dataset}, {split}", [*numbers, count_cell(n_items)]))
 
     title = "Predictions and mean ratings"
@@ -523,7 +530,7 @@ def _lead_cells(group: pd.DataFrame, coefficient: str, labels: dict[str, str]) -
     """Return the cells of `LEAD_COLUMNS` of a rater's differences from all other metrics."""
     best = group.sort_values("value_b", kind="stable").iloc[-1]
     columns = ["value_a", "value_b", "difference", "ci_low", "ci_high"]
-    value, other_value, lead, low, high = [number_cell(float(v), 100, 2) for v in best[columns]]
+    value, other_value, lead, low, high = number_cells(best[columns], 100, 2)
     symbol = find_coefficient(coefficient).symbol
 
     return [symbol, value, labels[best["metric_b"]], other_value, lead, f"{low} to {high}"]
