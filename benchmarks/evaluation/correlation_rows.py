@@ -73,6 +73,7 @@ def metric_rows(selection: EvaluationSet, metric: str, scores: pd.Series, note: 
         rated = selection.data_points(scores, points)
 
         dropped: list[Remark] = []
+        # Metrics with unlike gaps are correlated on unlike points, which each row has to say.
         if rated.n_dropped:
             counts = {"n_dropped": rated.n_dropped, "n_points": len(points)}
             dropped.append(remark(Note.DROPPED_POINTS, **counts))
@@ -191,6 +192,7 @@ def _rows_of_preferences(
         differences = differences[~is_gap]
 
     rows: list[Row] = []
+    # An empty part first, as pandas joins no empty list.
     counted: list[pd.DataFrame] = [judged.frame.iloc[:0]]
 
     for number, outcomes in enumerate(judged.outcomes(differences)):
@@ -278,6 +280,7 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
                 rows.append(_names(selection, name) | row)
 
     ceilings = list(CEILINGS)
+    # All rows of one ceiling together, as those of a metric stand.
     rows.sort(key=lambda row: ceilings.index(row["metric"]))
     return Ceilings(rows, draws)
 

@@ -100,6 +100,7 @@ def revision_words(
         return f"revision {shorten_revision(sources[0]['revision'])}"
     files: list[str] = []
     for source in sources:
+        # Twelve digits, as of commits: enough for a reader to compare two files by.
         of_file = f"SHA-256 {source['sha256'][:12]}"
         if source["revision"]:
             of_file = f"revision {shorten_revision(source['revision'])}"
@@ -129,6 +130,7 @@ def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[TableNote]:
     sentences: list[TableNote] = []
     for (subject, note), parts in parts_with.items():
         head = subject
+        # A note that holds for all parts names none of them.
         if len(parts) < len(parts_of[subject]):
             head = f"{subject} ({', '.join(parts)})"
         sentences.append(TableNote(f"{head}: {note}.", (subject,)))
@@ -184,6 +186,7 @@ def rank_words(statistics: StatisticsOptions, coefficients: Iterable[str] = ()) 
         coefficients: the names of those ranked; without them the test is the bootstrap.
     """
     names_by_test: dict[str, list[str]] = {}
+    # Ranks rest on each coefficient's first test.
     for name in dict.fromkeys(coefficients):
         names_by_test.setdefault(find_coefficient(name).tests[0], []).append(name)
 
@@ -212,6 +215,7 @@ def mean_words(titles: Sequence[str], coefficients: Iterable[str]) -> str:
         titles: of the datasets.
         coefficients: the names of those that are in the mean.
     """
+    # A chance of 0 is on the scale already.
     is_rescaled = any(find_coefficient(name).chance for name in coefficients)
     return f"over {', '.join(titles)}" + "; an accuracy a counts as 2a − 1" * is_rescaled
 
@@ -235,6 +239,7 @@ def level_notes(
         if is_noted and row["note"]:
             key = (row["dimension"], row["coefficient"], row["note"])
             metrics_by_note.setdefault(key, []).append(labels[row["metric"]])
+    # In three steps: metrics with one note, then coefficients with one note, then notes of one head.
     n_metrics = correlations["metric"].nunique()
     coefficients_by_note: dict[tuple[str, str], list[str]] = {}
     for (dimension, coefficient, note), metrics in metrics_by_note.items():
@@ -290,6 +295,7 @@ def _judgements_of_copies(selection: EvaluationSet) -> Iterator[str]:
     for dimension in selection.protocol.dimension:
         rated = ratings[ratings["dimension"] == dimension]
         means = rated["value"].groupby(is_copy.loc[rated["item_id"]].to_numpy()).mean()
+        # No copy may have a rating of this dimension.
         if True in means.index:
             rest = f", of the others {means[False]:.2f}" if False in means.index else ""
             yield f"mean {dimension} {means[True]:.2f}{rest}"
@@ -330,6 +336,7 @@ def metric_verdict(
     if chance is None:
         chance = math.nan if coefficient_object.chance is None else coefficient_object.chance
     own_standings = [standing for standing in standings if standing.is_own]
+    # A metric alone is first of one, which says nothing; it is told by its value below.
     if own_standings and len(standings) > 1:
         sentences: list[str] = []
         for standing in own_standings:
@@ -390,6 +397,7 @@ def _own_verdict(
     else:
         parts += [f"level with {list_words(level)}", below] if level else [below]
     sentence = ", ".join(parts)
+    # What was not tested is not equal.
     if finding is Finding.UNTESTED:
         return f"{sentence}; this difference was not tested."
     if finding is Finding.TOO_FEW:

@@ -68,6 +68,7 @@ class ResultFolder:
         if isinstance(folder, Path):
             folder.mkdir(parents=True, exist_ok=True)
         else:
+            # A store has no folders; whether it may be written to shows when something is.
             (folder / ".probe").write_bytes(b"")
             (folder / ".probe").unlink()
 
@@ -149,6 +150,7 @@ class RunFolder:
         self._shards = shards
         self._name = options.output
         local = self.output.local
+        # One work folder for each output, so that runs with different outputs do not meet there.
         digest = hashlib.sha256((str(local.resolve()) if local else options.output).encode())
         name = digest.hexdigest()[:16]
         if options.work:
@@ -179,6 +181,7 @@ class RunFolder:
             InputError: where one of these shards is gone.
         """
         manifest = json.loads(self.output.read(MANIFEST) or b"{}")
+        # Of other candidates the earlier run says nothing.
         earlier_candidates = {key: manifest.get(key) for key in self.candidates}
         if earlier_candidates != self.candidates:
             return {}

@@ -176,6 +176,7 @@ def score_shard(plan: Plan, task: Task) -> Result:
         for number, frame in enumerate(shard.frames()):
             models: dict[str, Floats] = {}
             if model_scores is not None:
+                # Both files have the shard's rows in its order.
                 of_frame = model_scores.slice(n_rows, len(frame))
                 models = {spec: of_frame[spec].to_numpy() for spec in of_frame.column_names}
             rows = Rows(frame)
@@ -203,6 +204,7 @@ def score_shard(plan: Plan, task: Task) -> Result:
 
 def place_captions(frame: pd.DataFrame, name: str) -> list[PlacedText]:
     """Return the captions of a frame of a shard with their places."""
+    # The name of a shard is enough: a path would fill the line.
     name = name.rpartition("/")[2]
     placed: list[PlacedText] = []
     for row, image_id, caption in zip(
@@ -340,6 +342,7 @@ def _key_rows(frame: pd.DataFrame) -> pa.Table:
 
 def _add_remarks(remarks: dict[str, list[str]], rows: Rows) -> None:
     for spec, texts in rows.remarks.items():
+        # Sorted, so that the order of workers does not show.
         remarks[spec] = sorted({*remarks.get(spec, []), *texts})
 
 
@@ -363,14 +366,17 @@ def filter_shard(plan: Plan, task: Task) -> Result:
     """Write the rows of a shard whose score reaches a threshold (stage `filter`)."""
     shard, details = task.shard, task.details
     assert shard is not None
+    # A JSON document cannot be copied row by row.
     if shard.kind == "json":
         raise InputError(f"{shard.path}: write it as JSON lines to filter it")
     scores = read_scores(details["scores_folder"], details["scores"], details["metric"])
+    # NaN reaches no threshold.
     is_kept = scores >= details["threshold"]
     example_rows = details["example_rows"]
     target = Path(details["folder"]) / f"{task.id}-{name_of_copy(shard.path)}"
     texts: list[tuple[int, str, str]] = []
     with local_copy(shard, Path(plan.work)) as path:
+        # By content: a shard may have been written anew with the same size and time.
         if sha256(path) != details["sha256"]:
             raise InputError(f"{shard.path}: is not what was scored; score the set anew")
         copy_kept_rows(path, shard.path, shard.kind, is_kept.tolist(), target)
@@ -439,6 +445,7 @@ def perform(plan: Plan, stage: str, task: Task) -> Result:
     except OSError as error:
         return {"error": describe_file_error(error, task.source, plan.work)}
     except Exception as error:
+        # DuckDB's errors are told by name, so that a worker without it imports none.
         if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb"):
             raise
         reason = " ".join(str(error).split())
@@ -465,6 +472,7 @@ def read_result(plan: Plan, stage: str, task: Task) -> Result | None:
         result = json.loads(_result_file(plan, stage, task).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+    # A result whose file was removed is computed again.
     return result if Path(result.get("file", plan.work)).exists() else None
 
 

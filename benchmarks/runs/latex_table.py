@@ -37,6 +37,7 @@ def latex_of(table: ResultTable) -> str:
     stand under one another.
     """
     table = table.with_marks()
+    # Many columns that share no head stand closer together, under heads that are turned or stacked.
     is_beside = len(table.spans) == len(table.columns) > _MOST_BESIDE
     size, is_wide = _choose_size(table, is_beside=is_beside)
     has_tails = [_has_tails(table, index) for index in range(len(table.columns))]
@@ -104,6 +105,7 @@ def _choose_size(table: ResultTable, *, is_beside: bool) -> tuple[str, bool]:
         is_beside: whether many datasets have a column each, whose heads are no wider than the numbers.
     """
     rows = table.rows_with_cells
+    # Characters times the width of a mean one: LaTeX alone knows the true widths.
     n_characters = max([len(table.corner), *(len(row.label) for row in rows)])
     for index, column in enumerate(table.described_columns):
         lengths = [len(_characters_of(row.cells[index], table)) for row in rows]
@@ -177,6 +179,7 @@ def _span_lines(table: ResultTable, widths: Sequence[int]) -> list[str]:
         table: the table.
         widths: how many columns of LaTeX each column takes.
     """
+    # LaTeX numbers columns from 1, and the first holds the labels.
     ends = list(accumulate(widths, initial=1))
     cells = [""]
     rules: list[str] = []
@@ -228,6 +231,7 @@ def _body_lines(table: ResultTable, has_tails: Sequence[bool]) -> list[str]:
             cells.append(number_text)
             if has_tail:
                 cells.append(tail)
+        # Grey tells published numbers from computed ones without a further column.
         if row.source:
             cells = list(map(_set_grey, cells))
         lines.append(latex_row(cells))
@@ -245,6 +249,7 @@ def _latex_cell(cell: AnyCell, table: ResultTable) -> tuple[str, str]:
     if not isinstance(cell, Cell):
         return text, ""
 
+    # A hyphen is shorter than a minus.
     text = re.sub(r"^-(?=\d)", "$-$", text)
     emphasis = {"best": r"\textbf", "second": r"\underline"}.get(cell.emphasis)
     if emphasis:

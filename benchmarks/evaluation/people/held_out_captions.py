@@ -75,6 +75,7 @@ class ImageCaptions:
         captions: dict[str, tuple[str, ...]] = {}
         items = caption_set.items
         for image_id, references in zip(items["image_id"], items["references"], strict=True):
+            # Rows are captions of systems: of an image's references there must be one set, whatever row has it.
             if captions.setdefault(image_id, references) != references:
                 raise InputError(
                     f"dataset {caption_set.name}: rows of image '{image_id}' have different references; "
@@ -198,6 +199,7 @@ def score_held_out_captions(
             people = source.keep_first(k)
 
             trials = list(hold_out(people.captions, held_out, draws, seed))
+            # What metrics need is the same for all trials: the first stands for all.
             items = _make_items(*trials[0][1:], people.image_files)
 
             unavailable = find_unavailable(metrics, items)
@@ -251,6 +253,7 @@ def _choose_places(
         return
 
     if method == "each":
+        # A place that some image lacks would leave that image out of one choice.
         fewest = min(len(texts) for texts in captions.values())
         for index in range(fewest):
             yield str(index + 1), dict.fromkeys(captions, index)
@@ -352,6 +355,7 @@ def score_trials(
 
 def _random_groups(n_images: int, seed: int) -> list[Any]:
     """Draw groups of nearly equal size, two images each at least; none where there are too few."""
+    # A corpus score such as CIDEr's needs more than one image in a group.
     n_groups = min(N_GROUPS, n_images // 2)
     if n_groups < 2:
         return []
@@ -387,6 +391,7 @@ def _choice_rows(people: ImageCaptions, scores: Mapping[str, ChoiceScores]) -> l
     rows: list[dict[str, Any]] = []
     for metric, of_metric in scores.items():
         choices = list(zip(of_metric.names, of_metric.values, of_metric.by_group, strict=True))
+        # The interval of the mean rests on the groups' means over the choices, as the choices share images.
         if len(choices) > 1:
             choices.append(("mean", of_metric.values.mean(), of_metric.by_group.mean(axis=0)))
 

@@ -111,6 +111,7 @@ def estimate_systems(
     _check_raters(placed, choices.population)
     if is_compared:
         rates: list[Quantity] = []
+        # Each two systems that were compared, in the order in which they first were.
         for names in dict.fromkeys(placed.system):
             _check_enough(placed, names)
             rates.append(_quantity(placed, systems, choice, choices, names, WIN_RATE))
@@ -122,6 +123,7 @@ def estimate_systems(
         _check_enough(placed, (system,))
         means.append(_quantity(placed, systems, choice, choices, (system,), name))
 
+    # The best first, so that a difference is of the better system less the worse one.
     means.sort(key=lambda q: -q.mean.powered.value)
     differences: list[Quantity] = []
     for a, b in combinations(means, 2):
@@ -160,6 +162,7 @@ def _quantity(
     quantity: str,
 ) -> Quantity:
     sample = make_sample(placed, systems, choice, names)
+    # With one metric's help alone: what each is worth.
     by_metric: dict[str, float] = {}
     for metric in systems.metrics:
         alone = make_sample(placed, systems, choice, names, [metric])
@@ -236,6 +239,7 @@ def _interval(
 ) -> tuple[float, float]:
     """Return the interval; of shares it ends at 0 and 1."""
     low, high = estimate.interval(choices.level, choices.population)
+    # Student's t knows no bounds, and a share has some.
     if quantity.name in (SHARE, WIN_RATE):
         return max(0.0, low), min(1.0, high)
 
@@ -341,6 +345,7 @@ def _verdict(
             f"Which of {a} and {b} is better these ratings do not tell: the {first.name} is {value} "
             f"({low_text} to {high_text}); {worth}"
         )
+    # The sentence names the better one first.
     if powered.value < first.neutral:
         a, b = b, a
     return f"People rate {a} better than {b}: the {first.name} is {value} ({low_text} to {high_text}); {worth}"

@@ -123,6 +123,7 @@ def read_pilot(
         )
 
     mean = estimate_mean(sample)
+    # Of the given captions alone, the share that is rated already has no error; plans reckon without that.
     free = max(1e-9, 1 - len(rated) / len(systems.images))
     return Pilot(
         rated=rated,
@@ -158,6 +159,7 @@ def plan_ratings(systems: ScoredSystems, pilot: Pilot | None, wishes: PlanWishes
     n_images = len(systems.images)
     notes: list[str] = []
     n_rated = _find_number(n_images, pilot, wishes, notes)
+    # By ranks, so that metrics with scales of their own count alike.
     scores = np.mean([normal_scores(scores) for scores in systems.scores.values()], axis=0)
 
     strata = np.zeros(n_images, dtype=np.int64)
@@ -168,6 +170,7 @@ def plan_ratings(systems: ScoredSystems, pilot: Pilot | None, wishes: PlanWishes
         errors = np.ones(int(strata.max()) + 1)
     elif wishes.choose == "guided":
         _check_metrics(systems, 2)
+        # Where metrics disagree, they leave the most to people.
         disagreement = scores.std(axis=1)
         strata = stratify(disagreement, n_rated)
         errors = np.bincount(strata, weights=disagreement) / np.bincount(strata)

@@ -144,6 +144,7 @@ def rank_systems(
 
     intervals: Mapping[str, Mapping[str, Interval]] = {}
     differences: Sequence[MetricDifference] = ()
+    # One image resampled is always itself.
     if statistics.uses_resampling and n_images > 1:
         corpus: dict[str, Statistic] = {}
         for system in systems:
@@ -156,6 +157,7 @@ def rank_systems(
     tests = make_tests(selection.name, means, differences, statistics.correction)
 
     table = _make_system_rows(selection.name, means, systems, intervals, tests, statistics)
+    # Last, since ranks and tests need more to be better on every dimension.
     _restore_signs(table, selection, "value")
     _restore_signs(tests, selection, "difference")
 
@@ -281,6 +283,7 @@ class _MeanRatings:
         counts = self.counts_by_image[system]
 
         def mean(weights: Floats) -> Floats:
+            # A resample without any image of a system has no mean.
             with np.errstate(invalid="ignore", divide="ignore"):
                 return ((sums @ weights) / (counts @ weights))[None]
 
@@ -311,6 +314,7 @@ def make_tests(
     rows: list[dict[str, Any]] = []
     for dimension in dimensions:
         of_dimension = [d for d in differences if d.coefficient == dimension]
+        # Each dimension is a question of its own.
         corrected = correct_p_values([d.result.p_value for d in of_dimension], correction)
         for difference, p_corrected in zip(of_dimension, corrected, strict=True):
             row = {
@@ -363,6 +367,7 @@ def rank_values(
 
     Without tests the means alone decide, and equal ones share a rank.
     """
+    # Without tests nothing can be said to be level, so that ranks are those of the means.
     if not len(tests):
         rated = pd.Series(values).dropna()
         ranks = rated.rank(method="min", ascending=False)

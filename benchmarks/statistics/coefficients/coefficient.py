@@ -206,6 +206,7 @@ class SystemMeans:
     @cached_property
     def pairs(self) -> WeightedPairs:
         """The numbers of pairs of systems by their order."""
+        # Systems are few: all their pairs are laid out at once.
         i, j = np.triu_indices(len(self.x), 1)
         dx = np.sign(self.x[i] - self.x[j])
         dy = np.sign(self.y[i] - self.y[j])
