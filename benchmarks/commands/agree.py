@@ -136,6 +136,7 @@ def _score_captions(options: AgreeOptions) -> Results:
         "measures": MEASURES,
     }
     frames = {"agreement.csv": scores.agreement, "human.csv": scores.choices}
+    # A sweep optimises the first metric that is named.
     is_first = scores.agreement["measure"] == options.metrics[0].spec
     return Results(
         frames,
@@ -149,6 +150,7 @@ def _measure_words(options: AgreeOptions) -> Results:
     clock = RunClock()
     sources = _load_captions(options)
     measures: list[WordMeasures] = []
+    # The command has no options of statistics; its intervals are the usual ones.
     n_replicates = StatisticsOptions().replicates
     with StepProgress(len(sources) * count_blocks(n_replicates)) as progress:
         for source in sources:
@@ -224,6 +226,7 @@ def _measure_raters(options: AgreeOptions) -> Results:
     with StepProgress(len(options.datasets)) as progress:
         for name, protocol in options.datasets.items():
             with progress.step(name):
+                # In order, so that virtual raters are drawn alike whatever the rows' order.
                 selection = EvaluationSet.select(options.locations.load(name), protocol).in_order()
                 measured.append(_measure_dataset(selection, options))
 

@@ -342,7 +342,7 @@ def _key_rows(frame: pd.DataFrame) -> pa.Table:
 
 def _add_remarks(remarks: dict[str, list[str]], rows: Rows) -> None:
     for spec, texts in rows.remarks.items():
-        # Sorted, so that the order of workers does not show.
+        # Sorted, so that they are the same however a shard's rows are cut into frames.
         remarks[spec] = sorted({*remarks.get(spec, []), *texts})
 
 

@@ -353,6 +353,7 @@ class Protocol:
     def __post_init__(self) -> None:
         for name, declared in CHOICES.items():
             value = getattr(self, name)
+            # Without listed values any is allowed, such as a system's name.
             allowed = declared.allowed()
             elements = value if isinstance(value, tuple) else (value,)
             for element in elements:
@@ -400,6 +401,7 @@ class Protocol:
             InputError: where a value is not known.
         """
         named_dimensions = _as_tuple(changes.get("dimension"), "dimension") or ()
+        # Papers quote some dimensions by a coefficient of their own.
         if len(named_dimensions) == 1:
             usual = {**usual, **_usual_of_dimension(dataset, usual, named_dimensions[0])}
 
@@ -573,6 +575,7 @@ class Protocol:
 
         if self.split is not None:
             available = sorted({s for s in caption_set.items["split"] if isinstance(s, str)})
+            # A known split whose file is not here has another remedy than a wrong name.
             if self.split in caption_set.missing_splits:
                 remedy = way_to_get_split(caption_set.card, self.split)
                 message = f"{where}: no item belongs to the split '{self.split}'{remedy}"
@@ -596,6 +599,7 @@ class Protocol:
     def _without_own_references(self, items: pd.DataFrame, where: str) -> pd.DataFrame:
         """Leave out the items that are copies of references, or these references."""
         copies = self.find_own_references(items)
+        # A copy is scored without its own reference, unless that is its only one.
         excluded = copies.is_copy if self.own_references == "drop" else copies.is_single
         if excluded.all():
             raise InputError(
@@ -605,6 +609,7 @@ class Protocol:
         if self.own_references == "drop":
             return items[~excluded]
 
+        # Rows are left out only where somebody asked for it.
         if excluded.any() and self.undefined != "drop":
             first = items["item_id"].iloc[int(np.argmax(excluded))]
             raise InputError(
@@ -657,6 +662,7 @@ class Protocol:
             InputError: where they differ, so that a metric with corpus statistics would have other
                 scores for each dimension.
         """
+        # Weights are those of the first dimension.
         for dimension in self.dimension[1:]:
             weights = self._weights(caption_set, items, (dimension,))
             if not np.array_equal(weights, items["weight"]):
@@ -675,6 +681,7 @@ class Protocol:
             ratings = self.change_ratings(caption_set).ratings
             points = ratings.loc[ratings["dimension"] == dimension[0], "item_id"]
         else:
+            # A pair that several raters judged is one data point of its captions.
             preferences = self.select_pairs(caption_set).drop_duplicates("pair_id")
             points = pd.concat([preferences["item_a"], preferences["item_b"]])
             # Where ratings count, but not one by one, every item counts once.
@@ -698,6 +705,7 @@ class Protocol:
 
             before = ratings
             ratings = declared.change_ratings(caption_set, before, getattr(self, name))
+            # Choices keep the index of the rows that they keep, which tells the others.
             is_left_out = ~before.index.isin(ratings.index)
             if is_left_out.any():
                 left_out.append(LeftOutRatings(name, before[is_left_out], before))

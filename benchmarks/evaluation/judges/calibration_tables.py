@@ -210,6 +210,7 @@ def _metric_notes(dimension: CalibratedDimension, labels: Mapping[str, str]) -> 
     notes: list[tuple[str, str, str]] = []
     for metric, measures in dimension.measures.items():
         for measure in measures:
+            # The notes of these stand below their own tables.
             if measure.measure not in (
                 "calibration_error",
                 "said_bad",
@@ -234,6 +235,7 @@ def _verdict(dimension: CalibratedDimension, labels: Mapping[str, str]) -> str:
     if not kappas:
         return ""
 
+    # κ counts both kinds of errors, and not more than chance would get right.
     metric = max(kappas, key=kappas.__getitem__)
     lead = "" if len(dimension.measures) == 1 else f"The largest κ is that of {labels[metric]}. "
     share_good = format_number(dimension.find(metric, "share_good").value, 100, 1)

@@ -95,6 +95,7 @@ def _swap(original: Original, candidates: Callable[[str], Sequence[str]]) -> str
     if not matches:
         raise CannotMakeError(Obstacle.NO_WORD)
 
+    # In random order, so that not always the first noun of a caption is replaced.
     for match_index in original.rng.permutation(len(matches)).tolist():
         match = matches[match_index]
         replacements = candidates(match[0].lower())
@@ -110,6 +111,7 @@ def swap_object(original: Original) -> str:
 
     def other_objects(word: str) -> list[str]:
         noun = original.lists.nouns.get(word)
+        # Another person is a fault of its own, see `swap_gender`.
         if noun is None or noun.line == "people":
             return []
 
@@ -169,6 +171,7 @@ def swap_roles(original: Original) -> str:
 
         text_between = original.caption[first.end() : second.start()]
         between = words_of(text_between)
+        # "A dog and a man" may change places without a change of meaning; "a dog bites a man" may not.
         is_one_way = any(word in lists["one_way"] or word.endswith("ing") for word in between)
         is_both_ways = any(word in lists["both_ways"] for word in between)
         is_apart = not is_one_way or is_both_ways or bool(set(text_between) & set(",.;"))
@@ -235,6 +238,7 @@ def add_object(original: Original) -> str:
     kinds = chain.from_iterable(lists.kinds_by_line[line] for line in lines)
     thing = original.choose(list(kinds))
     article = "an" if thing[0] in "aeiou" else "a"
+    # The full stop stays at the end.
     body = original.caption.rstrip(" .!")
     return f"{body} and {article} {thing}{original.caption[len(body) :]}"
 
@@ -247,6 +251,7 @@ def take_other_image(original: Original) -> str:
 def cut_half(original: Original) -> str:
     """Keep the first half of the words."""
     words = original.caption.split()
+    # A half of fewer is a word.
     if len(words) < 4:
         raise CannotMakeError(Obstacle.TOO_SHORT)
 
@@ -296,6 +301,7 @@ def change_case(original: Original) -> str:
 def swap_synonym(original: Original) -> str:
     """Put a word or phrase of the same meaning in the place of one."""
     synonyms = original.lists.synonyms
+    # The longest first, as a phrase may begin with a word of the list.
     pattern = "|".join(sorted(map(re.escape, synonyms), key=len, reverse=True))
     matches = list(re.finditer(rf"\b(?:{pattern})\b", original.caption, re.IGNORECASE))
     if not matches:

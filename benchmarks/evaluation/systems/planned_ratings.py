@@ -123,7 +123,7 @@ def read_pilot(
         )
 
     mean = estimate_mean(sample)
-    # Of the given captions alone, the share that is rated already has no error; plans reckon without that.
+    # The variance is for the given captions, of which those that are rated have no error: dividing takes that out.
     free = max(1e-9, 1 - len(rated) / len(systems.images))
     return Pilot(
         rated=rated,
