@@ -111,6 +111,7 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
             is_preferred = _uses_preferences(prepared, options.by, options.control)
             rank_prepared = _rank_by_preferences if is_preferred else _rank_by_ratings
             parts.append(rank_prepared(prepared, options))
+            # The last dataset is written with the rest, when the run is finished.
             if write is not None and len(parts) < len(prepared_datasets):
                 write(_join(options, prepared_datasets, parts, clock))
 
@@ -287,6 +288,7 @@ def _rank_dataset(prepared: PreparedDataset, options: RankOptions) -> _DatasetRa
     people = system_ranking.rank_systems(selection, points, statistics, prepared.progress.advance)
 
     dimensions = _best_worst_dimensions(prepared, options.best_worst)
+    # Of the rated dimensions alone: a weighted sum would count each of them twice.
     best_worst = system_ranking.count_best_worst(prepared.selection, dimensions)
 
     scored = score_dataset(prepared.selection, prepared.metrics, prepared.store, prepared.progress)
@@ -320,7 +322,10 @@ def _best_worst_dimensions(prepared: PreparedDataset, named: Sequence[str]) -> l
         )
 
     # Neither penalties, whose scales end at 0, nor sums of other dimensions.
-    usual = [d for d in rated if card.scales[d].high > 0 and d not in card.totals]
+    usual: list[str] = []
+    for dimension in rated:
+        if card.scales[dimension].high > 0 and dimension not in card.totals:
+            usual.append(dimension)
     return list(named) or usual or list(rated)
 
 
@@ -344,6 +349,7 @@ def _mean_cells(
         columns += [dimension, "low", "high", "rank"]
         sign = -1.0 if dimension in penalties else 1.0
         for row in by_dimension[dimension].to_dict("records"):
+            # With the sign the ends change places.
             low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
             for number in (sign * row["value"], low, high):
                 cells[row["system"]].append(number_cell(number, 1, 3))

@@ -62,34 +62,42 @@ _NUMBERS = (".csv", ".parquet", ".json")
 _TEXT = (str,)
 _NUMBER = (int, float)
 _NONE = type(None)
+
+
+def _types_by_path(
+    *paths_of_types: tuple[tuple[type, ...], str],
+) -> dict[str, tuple[type, ...]]:
+    """Return the types of each path, of which many have the same."""
+    types_by_path: dict[str, tuple[type, ...]] = {}
+    for types, paths in paths_of_types:
+        types_by_path |= dict.fromkeys(paths.split(), types)
+    return types_by_path
+
+
 #: Types of the fields of run.json that readers use, by path; `*` stands for any name or position. A path that ends in `!` must be there.
-_FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
-    path: types
-    for types, paths in (
-        ((dict,), "config! protocols protocols.* n_images signatures data data.* data.*.files"),
-        ((dict,), "data.*.scales data.*.scales.* versions! metrics metrics.* floors ceilings"),
-        ((dict,), "missing missing.* left_out left_out.* files"),
-        ((dict, _NONE), "config.statistics"),
-        ((list,), "protocols.*.dimension protocols.*.coefficients! data.*.faults unfinished"),
-        ((list,), "data.*.sources"),
-        ((dict,), "data.*.sources.* data.*.single_values"),
-        (_TEXT, "data.*.sources.*.path! data.*.sources.*.split! data.*.sources.*.revision!"),
-        (_TEXT, "data.*.sources.*.sha256! data.*.single_values.*"),
-        ((list, _NONE), "protocols.*.systems"),
-        (_TEXT, "protocols.*.name! protocols.*.dimension.* protocols.*.ratings!"),
-        (_TEXT, "protocols.*.coefficients.* protocols.*.systems.* signatures.* data.*.digest!"),
-        (_TEXT, "data.*.revision! data.*.title! data.*.headline data.*.files.* data.*.licence"),
-        (_TEXT, "data.*.citation! data.*.faults.* versions.captau! versions.* metrics.*.label!"),
-        (_TEXT, "metrics.*.note! metrics.*.kind! metrics.*.citation! floors.* ceilings.*"),
-        (_TEXT, "left_out.*.message! measures unfinished.* files.*"),
-        ((str, _NONE), "protocols.*.split"),
-        (_NUMBER, "data.*.scales.*.low! data.*.scales.*.high! metrics.*.order! metrics.*.scale!"),
-        ((int, float, _NONE), "data.*.scales.*.step"),
-        ((int,), "n_images.* metrics.*.decimals!"),
-        ((bool,), "data.*.synthetic! metrics.*.higher_is_better!"),
-    )
-    for path in paths.split()
-}
+_FIELD_TYPES: Mapping[str, tuple[type, ...]] = _types_by_path(
+    ((dict,), "config! protocols protocols.* n_images signatures data data.* data.*.files"),
+    ((dict,), "data.*.scales data.*.scales.* versions! metrics metrics.* floors ceilings"),
+    ((dict,), "missing missing.* left_out left_out.* files"),
+    ((dict, _NONE), "config.statistics"),
+    ((list,), "protocols.*.dimension protocols.*.coefficients! data.*.faults unfinished"),
+    ((list,), "data.*.sources"),
+    ((dict,), "data.*.sources.* data.*.single_values"),
+    (_TEXT, "data.*.sources.*.path! data.*.sources.*.split! data.*.sources.*.revision!"),
+    (_TEXT, "data.*.sources.*.sha256! data.*.single_values.*"),
+    ((list, _NONE), "protocols.*.systems"),
+    (_TEXT, "protocols.*.name! protocols.*.dimension.* protocols.*.ratings!"),
+    (_TEXT, "protocols.*.coefficients.* protocols.*.systems.* signatures.* data.*.digest!"),
+    (_TEXT, "data.*.revision! data.*.title! data.*.headline data.*.files.* data.*.licence"),
+    (_TEXT, "data.*.citation! data.*.faults.* versions.captau! versions.* metrics.*.label!"),
+    (_TEXT, "metrics.*.note! metrics.*.kind! metrics.*.citation! floors.* ceilings.*"),
+    (_TEXT, "left_out.*.message! measures unfinished.* files.*"),
+    ((str, _NONE), "protocols.*.split"),
+    (_NUMBER, "data.*.scales.*.low! data.*.scales.*.high! metrics.*.order! metrics.*.scale!"),
+    ((int, float, _NONE), "data.*.scales.*.step"),
+    ((int,), "n_images.* metrics.*.decimals!"),
+    ((bool,), "data.*.synthetic! metrics.*.higher_is_better!"),
+)
 
 
 @dataclass(frozen=True)

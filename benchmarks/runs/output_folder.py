@@ -207,6 +207,7 @@ def find_runs(text: str) -> list[Path]:
     """
     folder = find_run(text)
     is_pattern = not set(text).isdisjoint("*?[")
+    # A folder may have a star in its name.
     if not is_pattern or folder.exists():
         return [folder]
 
@@ -271,6 +272,7 @@ class OutputFolder:
 
     def _make_new(self, command: str) -> Path:
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        # Several runs may begin within a second, as those of a sweep do.
         for number in range(1, 1000):
             name = f"{stamp}-{command}"
             if number > 1:
@@ -293,6 +295,7 @@ class OutputFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # A run that failed leaves no folder that looks like one.
         if not self._is_written:
             self._remove_empty()
 
@@ -315,6 +318,7 @@ class OutputFolder:
             InputError: where there is no room or no right to write; the folder is as it was then.
         """
         temporaries = {name: temporary_of(self.path / name) for name in files}
+        # What a killed process left behind, so that it does not stay for ever.
         _sweep(self.path)
 
         try:

@@ -102,6 +102,7 @@ def score_system(
     for metric in metrics:
         of_captions = scores[metric.spec]
         corpus[metric.spec] = metric.corpus_score(scorer.rows, of_captions)
+        # Without a score of all captions there is none of a resample either.
         if not math.isfinite(corpus[metric.spec]):
             continue
         # A metric whose program would have to run for every draw has none.
@@ -134,6 +135,7 @@ def select_images(
         InputError: on a caption of an image that no set has, or one that is lacking.
     """
     all_candidates = list(systems.values())
+    # Without references the first system says which images count.
     if not sets:
         first = all_candidates[0]
         images = _select_common(all_candidates, first.captions, first.source.name, partial=partial)
@@ -166,7 +168,6 @@ def _check_references(candidates: CandidateFile, sets: Mapping[str, ReferenceFil
     Raises:
         InputError: where one has none.
     """
-    without: list[str] = []
     images_with_references: list[str] = []
     excused = set[str]()
     for references in sets.values():
@@ -210,6 +211,7 @@ def _select_common(
     expected = set(expected_images)
     common: list[str] = []
     for image_id in all_candidates[0].captions:
+        # Systems are compared on the same images only.
         is_captioned = all(image_id in candidates.captions for candidates in all_candidates)
         if image_id in expected and is_captioned:
             common.append(image_id)

@@ -67,6 +67,7 @@ class Scorer:
         path = self.path(metric, store)
         stored = store.get(path, self.items["item_id"])
         if stored is None:
+            # Remarks are stored with the scores: a run that reads these back has them as well.
             stored = StoredScores(self._compute(metric), self._remarks(metric))
             store.put(path, self.items["item_id"], stored.scores, stored.remarks)
 
@@ -172,12 +173,18 @@ class Scorer:
                 is_own = (systems == system).to_numpy()
                 groups.append(np.flatnonzero(is_scored & is_own))
 
-        return [_Part(group, Rows(frame.iloc[group])) for group in groups if group.size]
+        parts: list[_Part] = []
+        for group in groups:
+            # In a later pass a system may have no item with so many references.
+            if group.size:
+                parts.append(_Part(group, Rows(frame.iloc[group])))
+        return parts
 
     def _key(self, metric: Metric) -> str:
         """Return everything that the scores depend on, as a text."""
         parts = [metric.signature, self.protocol.references, str(self.protocol.k)]
         columns = ("item_id", "caption", "references")
+        # Of most metrics scores rest on the texts alone, whatever the image's file is called.
         if "images" in metric.needs or not metric.depends_only_on_content:
             columns = (*columns, "image")  # a path, which on another machine may be another one
         if not metric.depends_only_on_content:

@@ -63,8 +63,8 @@ def make_card(
 ) -> RaterCard:
     """Describe a rater that was just trained, without figures."""
     caption_sets = {name: corpus.selection.caption_set for name, corpus in corpora.items()}
-    train_images = {str(image) for image in job.train.image_ids}
-    validation_images = {str(image) for image in job.validation.image_ids}
+    train_images = set(map(str, job.train.image_ids))
+    validation_images = set(map(str, job.validation.image_ids))
     # A rater that reads no examples has seen only what its session says.
     example_images: set[str] = set()
     if session.reads_examples:
@@ -296,6 +296,7 @@ def train_rater(
     fingerprint = _fingerprint(plan, job)
     if (folder / CARD_FILE).is_file():
         card = RaterCard.read(folder)
+        # Its weights rest on other data, options or versions: to go on with them would mix two trainings.
         if card.fingerprint != fingerprint:
             raise InputError(
                 f"{folder}: a rater of another training lies there (other options, data or versions); "

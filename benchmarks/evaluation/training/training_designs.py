@@ -113,6 +113,7 @@ class TrainingCorpus:
         Raises:
             InputError: where there is none, or the protocol selects a split by itself.
         """
+        # A selected split is all that the corpus has, which leaves nothing for the others.
         if chosen_split := self.selection.protocol.split:
             raise InputError(
                 f"dataset {self.name}: protocol.split={chosen_split}: with this design captau train divides the "
@@ -164,9 +165,11 @@ def _make_examples(selection: EvaluationSet, dimension: str | None) -> Examples:
 
         for row, value in zip(rows, ratings["value"], strict=True):
             if row >= 0:
+                # As a share of the scale, so that datasets with scales of their own can be joined.
                 ratings_by_row[row].append(scale.share(value))
 
     pairs = selection.protocol.select_pairs(caption_set)
+    # A tie teaches no order.
     pairs = pairs[pairs["winner"] != "tie"]
     prefers_a = pairs["winner"] == "a"
     winner = np.where(prefers_a, pairs["item_a"], pairs["item_b"])
@@ -178,10 +181,10 @@ def _make_examples(selection: EvaluationSet, dimension: str | None) -> Examples:
 
     # Ratings and pairs are in an order of their own, so that nothing depends on that of the file.
     rows = Rows(selection.items.assign(dataset=caption_set.name))
-    sorted_ratings = tuple(np.sort(np.array(r, dtype=np.float64)) for r in ratings_by_row)
+    sorted_ratings = [np.sort(np.array(r, dtype=np.float64)) for r in ratings_by_row]
     pair_order = np.lexsort((pair_rows[:, 1], pair_rows[:, 0]))
 
-    return Examples(rows, sorted_ratings, pair_rows[pair_order])
+    return Examples(rows, tuple(sorted_ratings), pair_rows[pair_order])
 
 
 @dataclass(frozen=True)
@@ -226,7 +229,7 @@ def plan_jobs(plan: TrainingPlan, corpora: Mapping[str, TrainingCorpus]) -> list
 def _find_test_images(job: TrainingJob, corpora: Mapping[str, TrainingCorpus]) -> frozenset[str]:
     image_ids: set[str] = set()
     for name, rows in job.test.items():
-        image_ids.update(str(image) for image in corpora[name].examples.image_ids[rows])
+        image_ids.update(map(str, corpora[name].examples.image_ids[rows]))
 
     return frozenset(image_ids)
 
@@ -280,6 +283,7 @@ def _fold_jobs(
     if n_images < 2 * plan.folds:
         raise InputError(f"dataset {name}: {n_images} images are too few for {plan.folds} folds")
 
+    # Folds of images, of nearly equal size: captions of one image stay together.
     fold = np.random.default_rng([seed, plan.folds]).permutation(n_images) % plan.folds
     fold_of_row = fold[image]
     borrowed = _borrowed_images(corpus) if plan.strict or plan.strict_control else {}
