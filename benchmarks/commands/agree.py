@@ -33,11 +33,11 @@ from ..evaluation.people.word_measures import (
     word_table,
 )
 from ..evaluation.prepared_datasets import provenance
+from ..evaluation.verdicts import agreement_verdict
 from ..evaluation.wording import (
     DISTRIBUTIONS_ONLY,
     MEASURE_LABELS,
     NO_AGREEMENT,
-    agreement_verdict,
     dataset_notes,
     synthetic_note,
 )

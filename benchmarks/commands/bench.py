@@ -13,8 +13,8 @@ from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
 from ...metrics.base import Metric, Unavailability
 from ..evaluation.correlation_rows import blamed_words
-from ..evaluation.correlation_tables import (
-    correlation_table,
+from ..evaluation.correlation_tables import correlation_table
+from ..evaluation.difference_tables import (
     difference_tables,
     disattenuated_tables,
     significance_frames,

@@ -22,7 +22,8 @@ from ..evaluation.systems.preference_ranking import (
     preference_tables,
     rank_by_preferences,
 )
-from ..evaluation.wording import dataset_notes, distinct_notes, list_words, order_verdict
+from ..evaluation.verdicts import order_verdict
+from ..evaluation.wording import dataset_notes, distinct_notes, list_words
 from ..options.python_function import make_function
 from ..options.rank import RankOptions
 from ..reporting.charts.system_charts import system_figure, win_figures

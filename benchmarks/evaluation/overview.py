@@ -38,6 +38,7 @@ from .evaluation_set import EvaluationSet
 from .headline import sort_by_headline
 from .measured_dataset import MeasuredDataset, build_panels
 from .pair_tests import PairTests, Standing
+from .verdicts import metric_verdict
 
 #: The name of the joint rows' dataset, and the head of their column.
 MEAN = "mean"
@@ -449,7 +450,7 @@ class DatasetsOverview:
         tests = self.joint.tests
         if tests is None:
             tests = PairTests.of_ranks(standings, self.statistics, self.n_images)
-        return wording.metric_verdict(standings, tests, _LIKE, head=MEAN)
+        return metric_verdict(standings, tests, _LIKE, head=MEAN)
 
     def _notes(self) -> list[str]:
         """Return the lines below the table."""

@@ -14,12 +14,8 @@ import pandas as pd
 from ..evaluation.headline import find_headline, sort_by_headline
 from ..evaluation.measured_dataset import row_key
 from ..evaluation.pair_tests import PairTests, Standing
-from ..evaluation.wording import (
-    CORRECTION_LABELS,
-    interval_words,
-    metric_verdict,
-    system_level_note,
-)
+from ..evaluation.verdicts import metric_verdict
+from ..evaluation.wording import CORRECTION_LABELS, interval_words, system_level_note
 from ..runs.frames import records_of
 from ..runs.tables import (
     MISSING,

@@ -47,7 +47,8 @@ from ...statistics.significance import MetricDifference, PairedTest
 from ...statistics.weighted_pairs import Floats, Statistic
 from ..evaluation_set import EvaluationSet
 from ..judged_pairs import FLOORS, ORDER_NOTE, PAIR_FLOORS
-from ..wording import dataset_notes, distinct_notes, join_notes, order_verdict
+from ..verdicts import order_verdict
+from ..wording import dataset_notes, distinct_notes, join_notes
 from . import system_ranking
 from .system_battles import Battles, BattleSet, unbounded_reason
 

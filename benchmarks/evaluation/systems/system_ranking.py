@@ -28,7 +28,8 @@ from ...statistics.significance import MetricDifference
 from ...statistics.weighted_pairs import Floats, Statistic
 from ..evaluation_set import EvaluationSet
 from ..pair_tests import PairTests, SmallestPValue, Standing
-from ..wording import join_notes, lead_words, list_words
+from ..verdicts import lead_words
+from ..wording import join_notes, list_words
 
 SYSTEM_COLUMNS = (
     "dataset",

@@ -13,7 +13,8 @@ from ....datasets.caption_texts import find_own_references
 from ....metrics.base import Metric
 from ...evaluation.caption_scores import CaptionScores, reliability_notes
 from ...evaluation.pair_tests import PairTests, Standing
-from ...evaluation.wording import CORRECTION_LABELS, interval_words, lead_words
+from ...evaluation.verdicts import lead_words
+from ...evaluation.wording import CORRECTION_LABELS, interval_words
 from ...runs.frames import groups_of, records_of
 from ...runs.tables import (
     MISSING,

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pandas as pd
 import pytest
 
-from captau.benchmarks.evaluation.correlation_tables import (
-    correlation_table,
+from captau.benchmarks.evaluation.correlation_tables import correlation_table
+from captau.benchmarks.evaluation.difference_tables import (
     difference_tables,
     disattenuated_tables,
     significance_frames,

@@ -17,21 +17,23 @@ from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.pair_tests import PairTests, Standing, find_shortage
-from captau.benchmarks.evaluation.wording import (
+from captau.benchmarks.evaluation.verdicts import (
     agreement_verdict,
+    lead_words,
+    metric_verdict,
+    order_verdict,
+)
+from captau.benchmarks.evaluation.wording import (
     copies_note,
     dataset_notes,
     distinct_notes,
     interval_words,
     join_notes,
-    lead_words,
     level_notes,
     list_words,
     mean_words,
-    metric_verdict,
     notes_by_subject,
     number_word,
-    order_verdict,
     ordinal,
     rank_words,
     synthetic_note,
