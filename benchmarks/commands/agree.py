@@ -261,24 +261,22 @@ def _measure_raters(options: AgreeOptions) -> Results:
         "measures": MEASURES,
     }
 
-    agreement_tables = _agreement_tables(measured)
-    # Without agreement the distributions are what the command found, and are printed.
-    is_detail = bool(agreement_tables)
-    tables = list(agreement_tables)
+    tables = _agreement_tables(measured)
+    has_agreement = bool(tables)
     for name, distribution in distributions.items():
-        tables.append(_distribution_table(name, distribution.counts, is_detail=is_detail))
+        # Without agreement the distributions are what the command found, and are printed.
+        tables.append(_distribution_table(name, distribution.counts, is_detail=has_agreement))
     if histograms:
         tables.append(_histogram_table(histograms))
 
     figures = distribution_figure(list(distributions.values())) | difference_figure(histograms)
-    summary = "" if agreement_tables else DISTRIBUTIONS_ONLY
     alphas = [row["value"] for row in rows if row["name"] == _FIRST_MEASURES[0]]
     return Results(
         frames,
         record,
         tables=tables,
         figures=figures,
-        summary=summary,
+        summary="" if has_agreement else DISTRIBUTIONS_ONLY,
         objective=mean_of(alphas),
     )
 

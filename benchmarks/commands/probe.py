@@ -11,6 +11,7 @@ import pandas as pd
 from ...datasets.reading.caption_files import describe_files, read_candidates, read_references
 from ...datasets.reading.caption_ids import match_image_ids
 from ...datasets.schema import CaptionSet
+from ...metrics.base import Metric
 from ..evaluation.prepared_datasets import provenance
 from ..evaluation.probes.faults import CONTROLS
 from ..evaluation.probes.noticed import (
@@ -87,7 +88,26 @@ def run(options: ProbeOptions) -> Results:
         "probe_pairs.parquet": _add_scores(probes.pairs, scores),
     }
 
-    record = {
+    figures = probe_figure(rows, metric_labels(metrics), source)
+    other_files = {"table.csv": tables_as_csv(tables), **figures}
+    return Results(
+        frames,
+        _record(options, caption_sets, metrics, missing, source) | clock.record(),
+        tables=tables,
+        other_files=other_files,
+        objective=_find_objective(rows, options.metrics[0].spec),
+    )
+
+
+def _record(
+    options: ProbeOptions,
+    caption_sets: Sequence[CaptionSet],
+    metrics: Sequence[Metric],
+    missing: UnavailableMetrics,
+    source: str,
+) -> dict[str, Any]:
+    """Return what `run.json` says of the run, but for its time."""
+    return {
         "command": "probe",
         "config": dict(options.configuration),
         "seed": options.seed,
@@ -96,18 +116,7 @@ def run(options: ProbeOptions) -> Results:
         "metrics": record_styles(metrics),
         "missing": record_reasons(missing),
         "measures": "which faults in captions metrics notice",
-        **clock.record(),
     }
-
-    figures = probe_figure(rows, metric_labels(metrics), source)
-    other_files = {"table.csv": tables_as_csv(tables), **figures}
-    return Results(
-        frames,
-        record,
-        tables=tables,
-        other_files=other_files,
-        objective=_find_objective(rows, options.metrics[0].spec),
-    )
 
 
 def _with_missing_rows(

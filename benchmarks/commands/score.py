@@ -182,12 +182,9 @@ def run(options: ScoreOptions) -> ScoreResults:
         file_notes=file_notes,
     )
 
-    protocol = Protocol(normalise=options.normalise)
-    signatures = {m.spec: sign(m, [protocol]) for m in metrics}
-    record = {
+    record: dict[str, Any] = {
         **_record(options, scores, [*systems.values(), *references.values()]),
-        "signatures": signatures,
-        "metrics": record_styles(metrics),
+        **_record_metrics(options, metrics),
         "notes": list(tables[0].notes),
         "missing": record_reasons(missing),
         **describe_environment(),
@@ -196,7 +193,7 @@ def run(options: ScoreOptions) -> ScoreResults:
         **clock.record(),
     }
     if options.printed_notes == "short":
-        signature_line = " · ".join(signatures.values())
+        signature_line = " · ".join(record["signatures"].values())
         # What may be wrong with the numbers is said beside them.
         tables[0] = replace(tables[0], notes=[signature_line, *file_notes])
     return ScoreResults.make(scores, record, tables)
@@ -463,6 +460,13 @@ def _record(
         "outside_evidence": dict(scores.reliability.outside),
         "data": {file.source.name: file.source.sha256 for file in files},
     }
+
+
+def _record_metrics(options: ScoreOptions, metrics: Sequence[Metric]) -> dict[str, Any]:
+    """Return what `run.json` says of the metrics: their signatures, and how tables show them."""
+    protocol = Protocol(normalise=options.normalise)
+    signatures = {metric.spec: sign(metric, [protocol]) for metric in metrics}
+    return {"signatures": signatures, "metrics": record_styles(metrics)}
 
 
 def _paths(files: tuple[NamedFile, ...]) -> str | Mapping[str, str]:

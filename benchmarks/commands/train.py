@@ -135,13 +135,10 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         notes=design_notes(options, jobs, corpora),
     )
 
-    with_means = [correlations, make_correlations(means)]
-    frames = {
-        "correlations.csv": pd.concat(with_means, ignore_index=True),
-        **_further_frames(trainings, measured, errors, has_leads=bool(leads)),
-    }
+    with_means = pd.concat([correlations, make_correlations(means)], ignore_index=True)
+    further_frames = _further_frames(trainings, measured, errors, has_leads=bool(leads))
     return TrainResults(
-        frames,
+        {"correlations.csv": with_means, **further_frames},
         _record(options, jobs, corpora, trainings.cards) | clock.record(),
         tables=tables,
         summary=_usage(options, jobs, folder) if options.keep else "",

@@ -75,8 +75,8 @@ def run(options: FilterOptions) -> FilteredCaptions:
 
 
 @dataclass(frozen=True)
-class _Choice:
-    """Which captions of a scored run are kept.
+class _KeptScores:
+    """The choice of the captions that are kept of a scored run.
 
     Attributes:
         threshold: the score from which on they are.
@@ -91,7 +91,7 @@ class _Choice:
     signature: str
 
 
-def _choose(options: FilterOptions, manifest: Mapping[str, Any], scores_folder: str) -> _Choice:
+def _choose(options: FilterOptions, manifest: Mapping[str, Any], scores_folder: str) -> _KeptScores:
     """Find the threshold, and look at the scores on both of its sides."""
     if options.metric not in manifest["signatures"]:
         raise unknown("metric of this run", options.metric, manifest["signatures"])
@@ -111,7 +111,7 @@ def _choose(options: FilterOptions, manifest: Mapping[str, Any], scores_folder: 
         if options.share is not None:
             n_best, lowest_score = stored.find_best(options.share)
         threshold = choose_threshold(options, signature, lowest_score)
-        return _Choice(threshold, n_best, stored.scan(threshold.value), signature)
+        return _KeptScores(threshold, n_best, stored.scan(threshold.value), signature)
 
 
 def _filter(options: FilterOptions) -> FilteredCaptions:

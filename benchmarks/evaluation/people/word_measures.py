@@ -185,10 +185,9 @@ def measure_words(
     people = source.keep_first(_usual_k(source) if k is None else k)
 
     scores = None
+    system_words: list[str] = []
     if system_scores is not None:
         scores = word_agreement.SystemWordScores.read(system_scores, list(people.captions))
-    system_words: list[str] = []
-    if scores is not None:
         system_words = list(scores.by_word)
 
     # Words of the system's scores count even where they are rare.
