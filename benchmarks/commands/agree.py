@@ -481,17 +481,17 @@ def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
         notes_of_datasets += of_dataset.notes
         unrepeated += sorted(of_dataset.unrepeated)
 
-    items = ", ".join(f"{subject} {int(n):,}" for subject, n in counts.items())
+    items = [f"{subject} {int(n):,}" for subject, n in counts.items()]
     notes.append(
         "Measures ×100; ± is the standard deviation over draws. "
-        f"Items with two ratings or more: {items}."
+        f"Items with two ratings or more: {', '.join(items)}."
     )
     notes += notes_of_datasets
     if unrepeated:
         notes.append(f"{', '.join(unrepeated)}: {NO_AGREEMENT}")
     if len(small_counts) and not are_all_few:
-        subjects = ", ".join(f"{subject} ({n})" for subject, n in small_counts.items())
-        notes.append(f"Not shown: {subjects}. {TOO_FEW_ITEMS} (agreement.csv has them).")
+        subjects = [f"{subject} ({n})" for subject, n in small_counts.items()]
+        notes.append(f"Not shown: {', '.join(subjects)}. {TOO_FEW_ITEMS} (agreement.csv has them).")
 
     is_first = agreement["name"].isin(_FIRST_MEASURES)
     first = _measure_table("How well the raters agree", agreement[is_first], notes)
@@ -525,7 +525,9 @@ def _measure_table(title: str, agreement: pd.DataFrame, notes: Sequence[str]) ->
 
     rows: list[Row] = []
     for measure in measures:
-        rows.append(Row(measure, [cells.get((measure, subject), "") for subject in subjects]))
+        # A dataset may lack a measure of another.
+        cells_of_measure = [cells.get((measure, subject), "") for subject in subjects]
+        rows.append(Row(measure, cells_of_measure))
     notes = [*notes, *_measure_notes(agreement, len(subjects))]
     spare = tuple((index,) for index in reversed(range(1, len(subjects))))
 

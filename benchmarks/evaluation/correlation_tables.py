@@ -22,7 +22,7 @@ from ..runs.tables import (
     count_cell,
     count_of,
 )
-from ..scoring.catalog import MetricStyle, metric_style, own_labels, usual_protocol_of
+from ..scoring.catalog import MetricStyle, metric_style, own_labels, style_notes, usual_protocol_of
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import MAX_REPLICATES, expand_tail
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
@@ -233,9 +233,7 @@ def _notes(
     frame = measured.printed_correlations
     notes = _data_notes(measured)
 
-    # Metrics of one family share a note, which stands once.
-    style_notes = dict.fromkeys(styles[spec].note for spec in order)
-    notes += filter(None, style_notes)
+    notes += style_notes(styles[spec] for spec in order)
     for name, label in FLOORS.items():
         if name in labels:
             notes.append(TableNote(f"{label}: {FLOOR_NOTES[name]}.", (label,)))

@@ -155,14 +155,14 @@ class EvaluationSet:
         return judgements
 
     @cached_property
-    def _coefficients(self) -> dict[str, Coefficient]:
-        """The protocol's coefficients by name."""
-        return {name: find_coefficient(name) for name in self.protocol.coefficients}
+    def _coefficients(self) -> list[Coefficient]:
+        """The protocol's coefficients."""
+        return [find_coefficient(name) for name in self.protocol.coefficients]
 
     @property
     def rating_coefficients(self) -> list[str]:
         """The names of the protocol's coefficients, but for those of preferences."""
-        return [name for name, c in self._coefficients.items() if not c.is_of_preferences]
+        return [c.name for c in self._coefficients if not c.is_of_preferences]
 
     @property
     def measured_coefficients(self) -> tuple[str, ...]:
@@ -176,19 +176,22 @@ class EvaluationSet:
     @property
     def detection_coefficients(self) -> list[str]:
         """The names of the protocol's coefficients of detection."""
-        coefficients = self._coefficients.items()
-        return [name for name, c in coefficients if isinstance(c, DetectionCoefficient)]
+        return [c.name for c in self._coefficients if isinstance(c, DetectionCoefficient)]
 
     @property
     def preference_coefficients(self) -> tuple[str, ...]:
         """The names of the protocol's coefficients of preferences."""
-        return tuple(name for name, c in self._coefficients.items() if c.is_of_preferences)
+        return tuple(c.name for c in self._coefficients if c.is_of_preferences)
 
     @property
     def graded_coefficients(self) -> list[str]:
         """The names of the protocol's coefficients that graded preferences have, beside the accuracy."""
-        coefficients = self._coefficients.items()
-        return [n for n, c in coefficients if isinstance(c, RatingCoefficient) and c.is_signed]
+        names: list[str] = []
+        for coefficient in self._coefficients:
+            # The strength of a preference has a sign, and so has the difference of two scores.
+            if isinstance(coefficient, RatingCoefficient) and coefficient.is_signed:
+                names.append(coefficient.name)
+        return names
 
     @property
     def uses_preferences(self) -> bool:

@@ -27,7 +27,7 @@ from ..runs.tables import (
     coefficient_cell,
     count_cell,
 )
-from ..scoring.catalog import MetricStyle, own_labels
+from ..scoring.catalog import MetricStyle, own_labels, style_notes
 from ..statistics.bootstrap import Interval, StatisticsOptions, count_steps
 from ..statistics.coefficients.coefficient import find_coefficient
 from ..statistics.intervals import measure_uncertainty
@@ -463,8 +463,7 @@ class DatasetsOverview:
             notes.append(TableNote(words, ("±",)))
             notes.append(TableNote(f"rank: {wording.rank_words(self.statistics)}.", ("rank",)))
         notes += self._gap_notes()
-        style_notes = dict.fromkeys(style.note for style in self.styles.values())
-        notes += filter(None, style_notes)
+        notes += style_notes(self.styles.values())
         if self.absent:
             notes.append(f"Not here: {', '.join(self.absent)}.")
         return notes

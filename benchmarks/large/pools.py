@@ -217,7 +217,8 @@ class RayPool(Pool):
         share = {"num_gpus": 1}
         if not self._devices:
             # Without a device a model has all cores of a machine, of the largest ones.
-            cores = [int(n["Resources"].get("CPU", 0)) for n in ray.nodes() if n["Alive"]]
+            living_nodes = [node for node in ray.nodes() if node["Alive"]]
+            cores = [int(node["Resources"].get("CPU", 0)) for node in living_nodes]
             share = {"num_cpus": min(self.workers, max(cores))}
             n_processes = min(self.workers // share["num_cpus"], cores.count(max(cores)))
         processes = RayProcesses(max(1, min(n_processes, len(tasks))), ray_remote_args=share)
@@ -290,7 +291,11 @@ def _connect_to_ray(address: str) -> None:
 
     if (fault := fault_of(address)) is not None:
         raise _unreachable_error(address, fault)
-    shared = {k: v for k, v in os.environ.items() if k.startswith(_SHARED_PREFIXES)}
+    shared: dict[str, str] = {}
+    for name, value in os.environ.items():
+        # The rest of this machine's environment is none of a cluster's.
+        if name.startswith(_SHARED_PREFIXES):
+            shared[name] = value
     try:
         ray.init(
             address=address,

@@ -333,14 +333,20 @@ def _make_record(
             "counts": distribution["counts"],
         }
 
+    n_rows = 0
+    has_systems = False
+    for result in scored:
+        n_rows += result["rows"]
+        has_systems = has_systems or result["names_systems"]
+
     return {
         "shards": len(results),
         "skipped": [result["skipped"] for result in results if "skipped" in result],
         "corpus": corpus,
         "undefined": undefined,
-        "rows": sum(result["rows"] for result in scored),
+        "rows": n_rows,
         "n_images": summary["images"],
-        "has_systems": any(result["names_systems"] for result in scored),
+        "has_systems": has_systems,
         "repeated": summary["repeated"],
         "distributions": distributions,
     }
@@ -348,7 +354,8 @@ def _make_record(
 
 def _compute_corpus_score(metric: Metric, totals: Sequence[Mapping[str, Any]]) -> float:
     """Return a metric's corpus score; NaN where a caption has none."""
-    sums = add_finite(np.array([total["sums"] for total in totals]))
+    sums_by_shard = [total["sums"] for total in totals]
+    sums = add_finite(np.array(sums_by_shard))
     return math.nan if any(map(math.isnan, sums)) else metric.corpus_score_from_sums(sums)
 
 

@@ -17,7 +17,7 @@ from ..options.large import LargeOptions
 from ..reporting.tables.corpus_score_tables import scale_note
 from ..runs.frames import make_frame
 from ..runs.tables import AnyCell, ResultTable, Row, TableNote, count_of, number_cell
-from ..scoring.catalog import MetricStyle, metric_style
+from ..scoring.catalog import MetricStyle, metric_style, style_notes
 from ..scoring.unavailable_metrics import add_unavailable_rows
 
 #: The percentiles that the table shows.
@@ -120,7 +120,7 @@ def _make_notes(record: Mapping[str, Any], styles: Mapping[str, MetricStyle]) ->
         f"scores.",
         *record.get("file_notes", ()),
     ]
-    notes += filter(None, dict.fromkeys(style.note for style in styles.values()))
+    notes += style_notes(styles.values())
     for spec, count in record["undefined"].items():
         if count:
             label = styles[spec].label

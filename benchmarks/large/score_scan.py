@@ -54,19 +54,22 @@ class ScoreScan:
 
     def percentile_rows(self) -> pd.DataFrame:
         """Return the rows of percentiles.csv."""
-        return pd.DataFrame(
-            [
-                {"captions": side, "percentile": share, "score": value}
-                for side, values in self.percentiles.items()
-                for share, value in zip(SHARES, values, strict=True)
-            ]
-        )
+        rows: list[dict[str, Any]] = []
+        for side, values in self.percentiles.items():
+            for share, value in zip(SHARES, values, strict=True):
+                rows.append({"captions": side, "percentile": share, "score": value})
+        return pd.DataFrame(rows)
 
     def example_rows(self) -> dict[int, list[int]]:
         """Return the sorted rows of the examples by the number of their shard."""
-        places = {(shard, row) for side in self.examples.values() for _, shard, row in side}
+        # A caption may be an example of two sides, and is read once.
+        shards_and_rows = set[tuple[int, int]]()
+        for examples in self.examples.values():
+            for _, shard, row in examples:
+                shards_and_rows.add((shard, row))
+
         rows: defaultdict[int, list[int]] = defaultdict(list)
-        for shard, row in sorted(places):
+        for shard, row in sorted(shards_and_rows):
             rows[shard].append(row)
         return rows
 

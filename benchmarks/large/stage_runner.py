@@ -74,10 +74,14 @@ class StageRunner:
         """
         started = time.perf_counter()
         cost = self.costs.setdefault(stage, StageCost())
-        results = {task.id: self.skipped[task.id] for task in todo if task.id in self.skipped}
+        results: dict[str, Result] = {}
         for task in todo:
+            # A shard that an earlier stage left out is left out of all that follow.
+            if task.id in self.skipped:
+                results[task.id] = self.skipped[task.id]
+                continue
             result = tasks.read_result(plan, stage, task)
-            if result is None or task.id in results:
+            if result is None:
                 continue
             results[task.id] = result
             cost.again += 1

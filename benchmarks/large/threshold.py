@@ -140,10 +140,12 @@ def _read_curve(options: FilterOptions, path: Path, signature: str) -> pd.DataFr
             points = points[points[column] == name]
     curves = points[["dataset", "dimension"]].drop_duplicates()
     if len(curves) > 1:
-        choices = ", ".join(
-            f"keep.dataset={d} keep.dimension={m}" for d, m in curves.itertuples(index=False)
+        choices: list[str] = []
+        for dataset, dimension in curves.itertuples(index=False):
+            choices.append(f"keep.dataset={dataset} keep.dimension={dimension}")
+        raise InputError(
+            f"{path}: several curves of {options.metric}; choose one: {', '.join(choices)}"
         )
-        raise InputError(f"{path}: several curves of {options.metric}; choose one: {choices}")
     curve_signature = (record.get("signatures") or {}).get(options.metric)
     if curve_signature is not None and curve_signature != signature:
         raise InputError(

@@ -216,7 +216,8 @@ class Checked:
     @property
     def status(self) -> int:
         """The exit status: 1 where something fails."""
-        return int(not self.updated and any(d.fails for d in self.differences))
+        failing = [difference for difference in self.differences if difference.fails]
+        return 1 if failing and not self.updated else 0
 
     @property
     def tables(self) -> list[ResultTable]:

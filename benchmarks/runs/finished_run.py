@@ -304,7 +304,8 @@ class FinishedRun:
                 kinds = dict.fromkeys(_TEXTS, "str")
                 frame = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=[""])
                 # An empty note is an empty text, and no NaN.
-                frame = frame.fillna({name: "" for name in _TEXTS if name in frame})
+                text_columns = [name for name in _TEXTS if name in frame]
+                frame = frame.fillna(dict.fromkeys(text_columns, ""))
             else:
                 frame = upgrade_preferences(pd.read_parquet(path))
         except FileNotFoundError as error:

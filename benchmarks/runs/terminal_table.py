@@ -208,7 +208,7 @@ def _choose_widths(table: ResultTable, width: int | None, *, is_framed: bool) ->
     """Choose widths at which numbers stay whole, and words as far as there is room."""
     numbers = _widest_cells(table)
     words = _widest_words(table)
-    whole_heads = [max(cell, _width(head)) for cell, head in zip(words, table.heads, strict=True)]
+    whole_heads = list(map(max, words, map(_width, table.heads)))
 
     # Fixed widths: rich may widen columns with least widths until the table is wider than the terminal.
     fixed_widths: list[int] = []

@@ -126,6 +126,12 @@ def own_labels(styles: Mapping[str, MetricStyle]) -> frozenset[str]:
     return frozenset(style.label for style in styles.values() if style.kind == "given")
 
 
+def style_notes(styles: Iterable[MetricStyle]) -> list[str]:
+    """Return the notes of metrics' styles, each once, as metrics of one family share theirs."""
+    notes = dict.fromkeys(style.note for style in styles)
+    return list(filter(None, notes))
+
+
 def metric_style(instance: Metric) -> MetricStyle:
     """Return the style of a metric, from its file in `conf/metric/`."""
     name = registered_name(instance)  # not its own name, which another class may bear
@@ -317,9 +323,13 @@ def expand_sets(names: Iterable[str]) -> tuple[list[str], list[str]]:
 
 def _list_downloaded() -> tuple[str, ...]:
     """List the judged datasets of the registry that are read from files, wherever these are."""
-    own_names = own_files("dataset")
-    candidates = [n for n in dataset_names() if n not in own_names and n not in _NOT_JUDGED]
-    return tuple(name for name in candidates if registry.card(name).sources)
+    left_out = {*own_files("dataset"), *_NOT_JUDGED}
+    downloaded: list[str] = []
+    for name in dataset_names():
+        # A dataset without sources is made up, or the user's own.
+        if name not in left_out and registry.card(name).sources:
+            downloaded.append(name)
+    return tuple(downloaded)
 
 
 def leave_out_absent(

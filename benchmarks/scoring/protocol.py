@@ -442,14 +442,16 @@ class Protocol:
         """
         of_pairs = set(self.pair_dimensions(caption_set)) - set(caption_set.dimensions)
         if of_pairs:
-            rated = tuple(d for d in self.dimension if d not in of_pairs)
-            return dataclasses.replace(self, dimension=rated).for_dataset(caption_set)
+            rated = [dimension for dimension in self.dimension if dimension not in of_pairs]
+            return dataclasses.replace(self, dimension=tuple(rated)).for_dataset(caption_set)
 
-        coefficients = tuple(
-            c for c in self.coefficients if not find_coefficient(c).is_of_preferences
-        )
-        is_superfluous = 0 < len(coefficients) < len(self.coefficients)
+        of_ratings: list[str] = []
+        for name in self.coefficients:
+            if not find_coefficient(name).is_of_preferences:
+                of_ratings.append(name)
+        is_superfluous = 0 < len(of_ratings) < len(self.coefficients)
         if is_superfluous and caption_set.preferences.empty and caption_set.dimensions:
+            coefficients = tuple(of_ratings)
             return dataclasses.replace(self, coefficients=coefficients).for_dataset(caption_set)
 
         # A dataset may have a dimension of that name.

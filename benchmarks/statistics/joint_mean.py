@@ -142,9 +142,14 @@ def find_common_metrics(
     metrics_by_dataset: dict[str, list[str]] = {}
     metrics: list[str] = []
     for dataset, values in values_by_dataset.items():
-        defined = [metric for metric, value in values.items() if not np.isnan(value)]
+        defined: list[str] = []
+        for metric, value in values.items():
+            if np.isnan(value):
+                continue
+            defined.append(metric)
+            if metric not in metrics:
+                metrics.append(metric)
         metrics_by_dataset[dataset] = defined
-        metrics += [metric for metric in defined if metric not in metrics]
 
     datasets: list[str] = []
     for dataset, defined in metrics_by_dataset.items():

@@ -91,10 +91,17 @@ class CrossValidation:
             metrics: the combined metrics' numbers.
             weights: of the images, shape (n_images,).
         """
-        used = _columns_of(metrics)
-        errors = sum(_squared_error(gram, beta, used) for gram, beta in self._fits(used, weights))
-        distances = sum(_squared_error(gram, beta, [0]) for gram, beta in self._fits([0], weights))
+        errors = self._sum_errors(_columns_of(metrics), weights)
+        # The constant alone predicts the mean of the images that were fitted.
+        distances = self._sum_errors([0], weights)
         return 1 - errors / distances if distances > 0 else float("nan")
+
+    def _sum_errors(self, columns: list[int], weights: Floats) -> float:
+        """Return the squared errors of the fits of some columns, on the images that each leaves out."""
+        errors = 0.0
+        for gram, beta in self._fits(columns, weights):
+            errors += _squared_error(gram, beta, columns)
+        return errors
 
     def tau(self, metrics: Sequence[int], weights: Floats) -> float:
         """Return Kendall's τ_b of ratings and predictions, both of images left out; see `r2`."""

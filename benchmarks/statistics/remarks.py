@@ -157,7 +157,10 @@ class Remarked:
     @property
     def reason(self) -> Undefined | None:
         """The reason why there is no value; None where there is one."""
-        return next((r.code for r in self.remarks if isinstance(r.code, Undefined)), None)
+        for made_remark in self.remarks:
+            if isinstance(made_remark.code, Undefined):
+                return made_remark.code
+        return None
 
     @property
     def note(self) -> str:

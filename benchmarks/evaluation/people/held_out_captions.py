@@ -23,7 +23,7 @@ from ...runs.frames import groups_of, make_frame
 from ...runs.progress_bar import StepProgress
 from ...runs.results import AGREEMENT_COLUMNS
 from ...runs.tables import MISSING, AnyCell, Cell, ResultTable, Row, count_of, number_cell
-from ...scoring.catalog import MetricStyle, metric_style
+from ...scoring.catalog import MetricStyle, metric_style, style_notes
 from ...scoring.corpus_scores import make_scorer
 from ...scoring.score_store import ScoreStore
 from ...scoring.scorer import score_all
@@ -462,7 +462,7 @@ def _table(
         "±: standard deviation over the choices. 95 %: over images, by random groups.",
     ]
     notes += [f"{people.left_out_note}."] if people.left_out_note else []
-    notes += filter(None, dict.fromkeys(style.note for style in styles.values()))
+    notes += style_notes(styles.values())
     rows_of_metrics: list[Row] = []
     for spec, style in styles.items():
         rows_of_metrics.append(Row(style.label, _cells(parts[spec], style)))

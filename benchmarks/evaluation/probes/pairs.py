@@ -296,7 +296,8 @@ def _make_pair(
 
         faulty = references[int(rng.integers(len(references)))]
         form = comparison_form(faulty)
-        references = tuple(text for text in references if comparison_form(text) != form)
+        other_references = [text for text in references if comparison_form(text) != form]
+        references = tuple(other_references)
         item_id = f"{pair_id}|original"
         if not references:
             raise CannotMakeError(Obstacle.NO_REFERENCE)
