@@ -17,11 +17,8 @@ from ..evaluation.systems.controlled_ranking import (
     hold_features,
     rank_controlled,
 )
-from ..evaluation.systems.preference_ranking import (
-    PreferenceRanking,
-    preference_tables,
-    rank_by_preferences,
-)
+from ..evaluation.systems.preference_ranking import PreferenceRanking, rank_by_preferences
+from ..evaluation.systems.preference_tables import preference_tables
 from ..evaluation.verdicts import order_verdict
 from ..evaluation.wording import dataset_notes, distinct_notes, list_words
 from ..options.python_function import make_function

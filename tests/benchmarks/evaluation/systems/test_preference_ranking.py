@@ -13,9 +13,9 @@ import pytest
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.systems.preference_ranking import (
     PreferenceRanking,
-    preference_tables,
     rank_by_preferences,
 )
+from captau.benchmarks.evaluation.systems.preference_tables import preference_tables
 from captau.benchmarks.evaluation.systems.system_ranking import SYSTEM_COLUMNS
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
