@@ -120,9 +120,8 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
 
     means = _seed_means(correlations, options)
     errors = rater_training.error_rows(trainings.estimates)
-    leads: list[ResultTable] = []
-    if measured and options.metrics and options.statistics.uses_resampling:
-        leads = _lead_tables(measured, options)
+    is_tested = bool(measured and options.metrics) and options.statistics.uses_resampling
+    leads = _lead_tables(measured, options) if is_tested else []
 
     details = _mean_tables(means, options)
     if len(errors):
@@ -136,7 +135,7 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
     )
 
     with_means = pd.concat([correlations, make_correlations(means)], ignore_index=True)
-    further_frames = _further_frames(trainings, measured, errors, has_leads=bool(leads))
+    further_frames = _further_frames(trainings, measured, errors, is_tested=is_tested)
     return TrainResults(
         {"correlations.csv": with_means, **further_frames},
         _record(options, jobs, corpora, trainings.cards) | clock.record(),
@@ -152,7 +151,7 @@ def _further_frames(
     measured: Sequence[MeasuredDataset],
     errors: pd.DataFrame,
     *,
-    has_leads: bool,
+    is_tested: bool,
 ) -> dict[str, pd.DataFrame]:
     """Return the tables beside the correlations, by file name."""
     histories = pd.concat(trainings.histories, ignore_index=True)
@@ -162,7 +161,7 @@ def _further_frames(
     }
     if len(errors):
         frames["rating_errors.csv"] = errors
-    if has_leads:
+    if is_tested:
         frames["significance.csv"] = pd.concat([m.differences for m in measured], ignore_index=True)
     return frames
 
