@@ -245,9 +245,10 @@ def _find_number(n_images: int, pilot: Pilot | None, wishes: PlanWishes, notes: 
 
     number = _least_number(error, wishes, n_images)
     if number is None:
-        aim = f"a difference of {wishes.difference:g} at a power of {wishes.power:g}"
         if wishes.width is not None:
             aim = f"an interval as narrow as {wishes.width:g}"
+        else:
+            aim = f"a difference of {wishes.difference:g} at a power of {wishes.power:g}"
         assumed = ""
         if wishes.sd is not None and is_difference:
             assumed = ", by sd= and with the two systems' ratings taken as independent (ratings= of a pilot would tell)"
@@ -256,9 +257,10 @@ def _find_number(n_images: int, pilot: Pilot | None, wishes: PlanWishes, notes: 
             "population=captions if only these count"
         )
 
-    aim = f"a difference of {wishes.difference:g} to be found with probability {wishes.power:g}"
     if wishes.width is not None:
         aim = f"an interval no wider than {wishes.width:g}"
+    else:
+        aim = f"a difference of {wishes.difference:g} to be found with probability {wishes.power:g}"
     notes.append(f"{number:,} rated images are needed for {aim}.")
     # Of fewer ratings than these, intervals are not known to hold.
     return min(max(number, LEAST_RATED), n_images)
