@@ -406,7 +406,10 @@ def _read_override(
     if key == "metrics" and (specs := _list_parts(value)) is not None:
         return [f"metrics=[{','.join(map(_quote_spec, specs))}]"]
     if option.is_literal and value and value[0] not in "'\"" and value != "null":
-        return [f"{key}={_quoted_value(option, value)}"]
+        # A sweep has one folder, whatever its name.
+        is_swept = is_sweep and key != "output_dir"
+        quote = _quote_swept_files if is_swept else _quoted_value
+        return [f"{key}={quote(option, value)}"]
     is_list = get_origin(option.type) is list and value[:1] != "["
     is_list = is_list or (option.type is Any and len(split_at_commas(value) or []) > 1)
     if is_list and not is_sweep:
@@ -522,6 +525,19 @@ def _quoted_value(option: Option, value: str) -> str:
         bare = (re.sub(r"^(\w+=)?(['\"])(.*)\2$", r"\1\3", path.strip()) for path in paths)
         return f"[{','.join(map(quoted, bare))}]"
     return quoted(value)
+
+
+def _quote_swept_files(option: Option, value: str) -> str:
+    """Return the files of a sweep in quotes, each of which is a job's; Hydra's own functions stay."""
+    parts = split_at_commas(value)
+    if _SWEEP_FUNCTION.match(value):
+        return value
+    if parts is None or len(parts) < 2 or expand_home(value).exists():
+        return _quoted_value(option, value)
+
+    return ",".join(
+        part if part[0] in "'\"" else _quoted_value(option, part) for part in parts if part
+    )
 
 
 def quoted(path: str) -> str:

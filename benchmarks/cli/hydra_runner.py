@@ -284,7 +284,7 @@ def composed_of(command: Command, config: DictConfig) -> Composed:
 
 
 def _run_folder(command: Command, composed: Composed) -> Path | None:
-    """Return the folder that Hydra made for a run; None for a command that writes no run.
+    """Return the folder that Hydra made for a run, or for a job of a sweep; None for a command that writes no files there.
 
     Raises:
         InputError: where a folder was typed for a command that writes no run.
@@ -301,7 +301,9 @@ def _run_folder(command: Command, composed: Composed) -> Path | None:
     if not command.options.has_run_folder(composed):
         if is_typed:
             raise InputError(f"captau {command.name} writes no run here; leave out hydra.run.dir=")
-        return None
+        # The jobs of a sweep would write over each other's files.
+        if hydra_config.mode != RunMode.MULTIRUN or not composed.get("output_dir"):
+            return None
 
     here = Path.cwd()
     # Under hydra.job.chdir=true the present folder is the run's.

@@ -10,6 +10,7 @@ import importlib
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -315,6 +316,33 @@ def test_a_primary_file_of_ones_own(my, captau, tmp_path):
     status, _, err = captau("bench", "-cn", "lone", "--config-dir", my)
     assert status == 2
     assert "a primary file of your own begins with 'defaults: [bench, _self_]'" in err
+
+
+def test_files_are_swept_as_other_values_are(captau, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"1": f"{name} dog"}))
+    (tmp_path / "r.json").write_text('{"1": ["a dog runs"]}')
+    words = ("references=r.json", "metrics=bleu_1")
+    for value, systems in {
+        "a.json,b.json": [["a"], ["b"]],
+        "sort(b.json,a.json)": [["a"], ["b"]],
+        "[a.json,b.json],[b.json]": [["a", "b"], ["b"]],
+    }.items():
+        status, _, err = captau("score", "-m", f"candidates={value}", *words, "output_dir=s")
+        assert status == 0, err
+        tables = [pd.read_csv(tmp_path / "s" / str(job) / "corpus.csv") for job in (0, 1)]
+        assert [table["system"].unique().tolist() for table in tables] == systems
+        shutil.rmtree(tmp_path / "s")
+
+
+@pytest.mark.slow
+def test_the_jobs_of_a_sweep_draw_into_folders_of_their_own(captau, tmp_path):
+    assert captau("bench", "-m", "metrics=rouge_1,rouge_2", *CHEAP[1:], "output_dir=s")[0] == 0
+    status, _, err = captau("plot", "-m", "run=s/0,s/1", "output_dir=drawn")
+    assert status == 0, err
+    drawn = [{path.name for path in (tmp_path / "drawn" / job).glob("*.svg")} for job in "01"]
+    assert drawn[0] == drawn[1] != set()
+    assert not list((tmp_path / "drawn").glob("*.svg"))
 
 
 @pytest.mark.parametrize(
