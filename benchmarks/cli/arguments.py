@@ -78,11 +78,12 @@ def use_config_dir(words: list[str]) -> Generator[list[str]]:
     Raises:
         InputError: where the folder is not named or not there.
     """
-    names = (OWN_FILES, _SHORT_OWN_FILES)
-    index = next((i for i, w in enumerate(words) if w.partition("=")[0] in names), None)
-    if index is None:
+    flags = [word.partition("=")[0] for word in words]
+    indices = [index for index, flag in enumerate(flags) if flag in (OWN_FILES, _SHORT_OWN_FILES)]
+    if not indices:
         yield words
         return
+    index = indices[0]
     _, equals, folder = words[index].partition("=")
     end = index + (1 if equals else 2)
     folder = folder or "".join(words[index + 1 : end])
@@ -134,7 +135,10 @@ def spell_out(command: Command, words: Sequence[str]) -> list[str]:
             spelt.append(f"{_full_key(key, options)}={value}")
         else:
             spelt.append(word)
-    return [read_protocol_word(word) if word.startswith("protocol=") else word for word in spelt]
+    resolved: list[str] = []
+    for word in spelt:
+        resolved.append(read_protocol_word(word) if word.startswith("protocol=") else word)
+    return resolved
 
 
 _BOOLEANS = ("true", "false")
@@ -203,7 +207,10 @@ def read_protocol_word(word: str) -> str:
     names = set(re.findall(r"[^\[\],\s'\"]+", value))
     if not names or names & set(choices_of("protocol")):
         return word
-    keys = [f"protocol.{k}" for k, choice in CHOICES.items() if names <= set(choice.allowed())]
+    keys: list[str] = []
+    for name, choice in CHOICES.items():
+        if names <= set(choice.allowed()):
+            keys.append(f"protocol.{name}")
     if len(keys) > 1:
         meanings = " or ".join(f"{key}={value}" for key in keys)
         raise InputError(f"{word} may be {meanings}; write one of them")
@@ -300,10 +307,11 @@ def _check_flags(flags: Sequence[str]) -> None:
             example = f"{flag} {_NAMING_FLAGS.get(flag, '')}".strip()
             raise InputError(f"{flag} goes with --cfg: --cfg job {example}")
 
-    kinds = (_SHOWING_FLAGS, _MULTIRUN_FLAGS, {"--run", "-r"}, {"--info", "-i"})
-    chosen = [sorted(kind & set(flags))[0] for kind in kinds if kind & set(flags)]
-    if len(chosen) > 1:
-        raise InputError(f"{chosen[0]} does not go with {chosen[1]}; leave one of them out")
+    used_flags: list[str] = []
+    for kind in (_SHOWING_FLAGS, _MULTIRUN_FLAGS, {"--run", "-r"}, {"--info", "-i"}):
+        used_flags += sorted(kind & set(flags))[:1]
+    if len(used_flags) > 1:
+        raise InputError(f"{used_flags[0]} does not go with {used_flags[1]}; leave one of them out")
 
 
 def _refuse_second_values(command: Command, overrides: Sequence[str]) -> None:
@@ -331,17 +339,19 @@ def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> I
     from ..scoring.catalog import choices_of
 
     groups = {option.key: option.config_group for option in command.declared()}
-    named = [key for key, name in groups.items() if name and word in choices_of(name)]
-    files = [
-        key
-        for key in ("candidates", "references")
-        if key in groups and not _is_given(key, overrides)
-    ]
+    named: list[str] = []
+    for key, name in groups.items():
+        if name and word in choices_of(name):
+            named.append(key)
+    files: list[str] = []
+    for key in ("candidates", "references"):
+        if key in groups and not _is_given(key, overrides):
+            files.append(key)
     if "baseline" in groups and word.endswith((".yaml", ".yml")):
         advice = f"write baseline={word}; {advice}"
     elif files and (expand_home(word).is_file() or word.endswith(_CAPTION_FILES)):
-        first_key, *others = files
-        advice = f"write {' '.join([f'{first_key}={word}', *(f'{key}=FILE' for key in others)])}; {advice}"
+        example = [f"{files[0]}={word}", *(f"{key}=FILE" for key in files[1:])]
+        advice = f"write {' '.join(example)}; {advice}"
     elif overrides:
         last_key, _, value = overrides[-1].partition("=")
         value = value.strip("[]").replace('"', "")
@@ -435,7 +445,10 @@ def _list_parts(value: str) -> list[str] | None:
     """Return the elements of `A,B` or `[A,B]`; None where brackets or quotes do not match."""
     is_bracketed = value.startswith("[") and value.endswith("]")
     parts = split_at_commas(value[1:-1] if is_bracketed else value)
-    return None if parts is None else [part.strip() for part in parts if part.strip()]
+    if parts is None:
+        return None
+    stripped = [part.strip() for part in parts]
+    return [part for part in stripped if part]
 
 
 def _quote_swept_specs(value: str) -> str:
@@ -443,9 +456,11 @@ def _quote_swept_specs(value: str) -> str:
     parts = split_at_commas(value)
     if parts is None or _SWEEP_FUNCTION.match(value):
         return value
-    return ",".join(
-        _quote_spec(part) if "(" in part and part[0] not in "['\"" else part for part in parts
-    )
+    specs: list[str] = []
+    for part in parts:
+        is_bare = "(" in part and part[0] not in "['\""
+        specs.append(_quote_spec(part) if is_bare else part)
+    return ",".join(specs)
 
 
 def _quote_spec(spec: str) -> str:
@@ -516,14 +531,17 @@ def resolve_names(command: Command, key: str, value: str) -> dict[str, list[str]
 def _quoted_value(option: Option, value: str) -> str:
     is_list = value[0] == "[" and value[-1] == "]"
     if "," in value and not expand_home(value).exists():
+        # Files that are there tell a list from a name with a comma in it.
         files = [part.rpartition("=")[2] for part in value.split(",")]
         is_list = is_list or any(expand_home(file).exists() for file in files)
     if option.has_several and is_list:
         paths = re.findall(
             r"(?:'[^']*'|\"[^\"]*\"|[^,])+", value.removeprefix("[").removesuffix("]")
         )
-        bare = (re.sub(r"^(\w+=)?(['\"])(.*)\2$", r"\1\3", path.strip()) for path in paths)
-        return f"[{','.join(map(quoted, bare))}]"
+        bare_paths: list[str] = []
+        for path in paths:
+            bare_paths.append(re.sub(r"^(\w+=)?(['\"])(.*)\2$", r"\1\3", path.strip()))
+        return f"[{','.join(map(quoted, bare_paths))}]"
     return quoted(value)
 
 

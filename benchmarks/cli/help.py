@@ -40,13 +40,14 @@ _FLAGS = (
 
 def paragraphs(text: str) -> list[str]:
     """Return the paragraphs of a text, each as one line."""
-    return [" ".join(block.split()) for block in re.split(r"\n\s*\n", text.strip()) if block]
+    blocks = re.split(r"\n\s*\n", text.strip())
+    return [" ".join(block.split()) for block in blocks if block]
 
 
 def short_help(command: Command) -> str:
     """Return the help text of `--help`, which fits a screen: summary, three examples, and options by group."""
-    declared = sorted(command.declared(), key=lambda o: o.heading == SCORING)
-    single = [o for o in declared if "." not in o.key]
+    declared = sorted(command.declared(), key=lambda option: option.heading == SCORING)
+    single = [option for option in declared if "." not in option.key]
     lines = [f"captau {command.name}: {command.summary}", ""]
     for example in _short_examples(command):
         lines += _fit(*re.split(r"\s{2,}", f"{example}  ", maxsplit=1))
@@ -61,8 +62,12 @@ def short_help(command: Command) -> str:
             head, clause if len(clause) <= _SCREEN - _COLUMN else clause.partition(" (")[0]
         )
 
-    for prefix in dict.fromkeys(o.key.partition(".")[0] for o in declared if "." in o.key):
-        names = [o.key.partition(".")[2] for o in declared if o.key.startswith(f"{prefix}.")]
+    names_by_prefix: dict[str, list[str]] = {}
+    for option in declared:
+        prefix, dot, name = option.key.partition(".")
+        if dot:
+            names_by_prefix.setdefault(prefix, []).append(name)
+    for prefix, names in names_by_prefix.items():
         text = f"  {prefix}.*".ljust(_COLUMN) + ", ".join(names)
         lines += textwrap.wrap(text, _SCREEN, subsequent_indent=" " * _COLUMN)
     lines += ["", f"captau {command.name} --help all explains options and files."]
@@ -72,7 +77,12 @@ def short_help(command: Command) -> str:
 def _short_examples(command: Command) -> list[str]:
     """Return the first examples whose command fits a screen, or the first ones where none does."""
     examples = command.options.examples.strip().splitlines()
-    fitting = [e for e in examples if len(re.split(r"\s{2,}", e)[0]) + 2 <= _SCREEN]
+    fitting: list[str] = []
+    for example in examples:
+        # A remark may stand behind the command, after two blanks or more.
+        typed = re.split(r"\s{2,}", example)[0]
+        if len(typed) + 2 <= _SCREEN:
+            fitting.append(example)
     return (fitting or examples)[:_N_EXAMPLES]
 
 
@@ -81,9 +91,13 @@ def _fit(head: str, text: str) -> list[str]:
     words = " ".join(text.split())
     room = _SCREEN - _COLUMN
     cut = words if len(words) <= room else textwrap.shorten(words, room, placeholder=" …")
-    if len(head) + 4 > _COLUMN:
-        return [f"  {head}", *([" " * _COLUMN + cut] if cut else [])]
-    return [(f"  {head}".ljust(_COLUMN) + cut).rstrip()]
+    if len(head) + 4 <= _COLUMN:
+        return [(f"  {head}".ljust(_COLUMN) + cut).rstrip()]
+
+    lines = [f"  {head}"]
+    if cut:
+        lines.append(" " * _COLUMN + cut)
+    return lines
 
 
 def help_text(command: Command) -> str:
@@ -95,9 +109,13 @@ def help_text(command: Command) -> str:
     blocks.append("\n".join(f"  {line}" for line in options.examples.strip().splitlines()))
     blocks += [textwrap.fill(text, width) for text in paragraphs(options.notes)]
 
-    headings = dict.fromkeys(["", *(o.heading for o in declared if o.heading != SCORING)])
-    for heading in [*headings, SCORING]:
-        lines = [_option_lines(o, width) for o in declared if o.heading == heading]
+    lines_by_heading: dict[str, list[str]] = {"": []}
+    for option in declared:
+        lines_by_heading.setdefault(option.heading, []).append(_option_lines(option, width))
+    # The options that many commands share come last.
+    shared_lines = lines_by_heading.pop(SCORING, [])
+    lines_by_heading[SCORING] = shared_lines
+    for heading, lines in lines_by_heading.items():
         if lines:
             blocks.append("\n".join([f"{heading or 'Options'}:", *lines]))
 
@@ -105,7 +123,7 @@ def help_text(command: Command) -> str:
     if options.objective:
         text = f"Sweepers that optimise get this value (docs/clusters.md): {options.objective}."
         blocks.append(textwrap.fill(text, width))
-    if any(o.config_group for o in declared):
+    if any(option.config_group for option in declared):
         blocks.append("captau --help all lists the datasets, metrics, suites and papers.")
     blocks.append(textwrap.fill(_FLAGS, width))
     return "\n\n".join(blocks)
@@ -180,9 +198,12 @@ def complete(arguments: list[str]) -> str:
     typed, last_word = (words[1:-1], words[-1]) if is_word_open else (words[1:], "")
     command = _command_of(typed)
     if command is None:
-        rows = [name.split() for name in (*COMMANDS, *packaged_commands())]
-        nexts = [row[len(typed)] for row in rows if row[: len(typed)] == typed != row]
-        return "\n".join(dict.fromkeys(word for word in nexts if word.startswith(last_word)))
+        next_words: dict[str, None] = {}
+        for name in (*COMMANDS, *packaged_commands()):
+            row = name.split()
+            if row[: len(typed)] == typed != row and row[len(typed)].startswith(last_word):
+                next_words[row[len(typed)]] = None
+        return "\n".join(next_words)
 
     # Hydra knows one program with options, so the command's words are taken out of its view.
     name_pattern = r"\s+".join(map(re.escape, command.name.split()))
@@ -219,7 +240,8 @@ def _ask_hydra(command: Command, arguments: list[str]) -> str:
 def _value_words(command: Command, last_word: str) -> list[str]:
     """Return completions of an option's value, also behind a comma: names, runs and files, which Hydra does not know."""
     key, equals, value = last_word.partition("=")
-    option = next((o for o in command.declared() if o.key == key), None)
+    options = {option.key: option for option in command.declared()}
+    option = options.get(key)
     if option is None or not equals:
         return []
 
@@ -234,16 +256,22 @@ def _value_words(command: Command, last_word: str) -> list[str]:
         names = [*group("suite"), *group("metric"), *paths]
     elif key == "run":
         runs = list(map(str, list_runs()))
-        names = ["last", *runs, *(path for path in _paths(part, ()) if path[:-1] not in runs)]
+        names = ["last", *runs]
+        for path in _paths(part, ()):
+            # A run is completed without a slash at its end.
+            if path[:-1] not in runs:
+                names.append(path)
     elif option.is_literal:
         label, named, path = part.rpartition("=")  # candidates=mine=FILE
         names = [f"{label}{named}{name}" for name in _paths(path)]
     parts_before = before.split(",")
-    return [
-        f"{key}={before}{comma}{name}"
-        for name in dict.fromkeys(names)
-        if name.startswith(part) and name not in parts_before and not re.search(r"\s", name)
-    ]
+    words: list[str] = []
+    for name in dict.fromkeys(names):
+        is_new = name.startswith(part) and name not in parts_before
+        # A shell would take a name with a blank for two words.
+        if is_new and not re.search(r"\s", name):
+            words.append(f"{key}={before}{comma}{name}")
+    return words
 
 
 #: Endings of the files that `metrics=` takes.
@@ -253,13 +281,13 @@ _CODE_OR_SCORES = (".py", ".csv", ".jsonl", ".parquet")
 def _paths(typed: str, endings: tuple[str, ...] = ("",)) -> list[str]:
     """Return the files and folders whose path begins as typed: files of some endings, and folders with a slash."""
     folder, slash, name = typed.rpartition("/")
+    paths: list[str] = []
     with contextlib.suppress(OSError, InputError):
-        entries = sorted(expand_home(folder + slash or ".").iterdir())
-        return [
-            f"{folder}{slash}{entry.name}{'/' * entry.is_dir()}"
-            for entry in entries
-            if entry.name.startswith(name)
-            and (name or entry.name[0] != ".")
-            and (entry.is_dir() or entry.name.endswith(endings))
-        ]
-    return []
+        for entry in sorted(expand_home(folder + slash or ".").iterdir()):
+            # As in a shell, hidden files have to be asked for.
+            is_hidden = not name and entry.name[0] == "."
+            if is_hidden or not entry.name.startswith(name):
+                continue
+            if entry.is_dir() or entry.name.endswith(endings):
+                paths.append(f"{folder}{slash}{entry.name}{'/' * entry.is_dir()}")
+    return paths

@@ -95,10 +95,10 @@ def configuration_of(command: Command) -> DictConfig:
 
 def _hydra_configuration(command: Command) -> dict[str, Any]:
     """Return where runs and sweeps of a command go, unless something else is typed."""
-    fresh = f"{DEFAULT_FOLDER}/${{now:%Y%m%d-%H%M%S-%f}}"
+    new_folder = f"{DEFAULT_FOLDER}/${{now:%Y%m%d-%H%M%S-%f}}"
     return {
-        "run": {"dir": f"${{captau.run_dir:'{command.name}',{fresh}-{command.slug}}}"},
-        "sweep": {"dir": f"${{captau.sweep_dir:{fresh}-multirun}}"},
+        "run": {"dir": f"${{captau.run_dir:'{command.name}',{new_folder}-{command.slug}}}"},
+        "sweep": {"dir": f"${{captau.sweep_dir:{new_folder}-multirun}}"},
         "output_subdir": "${captau.output_subdir:${hydra.run.dir}}",
         "job": {"name": "captau"},
         "help": {"app_name": f"captau {command.name}"},
@@ -106,17 +106,17 @@ def _hydra_configuration(command: Command) -> dict[str, Any]:
     }
 
 
-def _run_dir(name: str, fresh: str, *, _root_: DictConfig) -> str:
+def _run_dir(name: str, new_folder: str, *, _root_: DictConfig) -> str:
     """Return the folder of a run: `output_dir=`, else a fresh one, or none for what writes no run."""
     composed = Composed(_root_)
     if not find_command(name).options.has_run_folder(composed):
         return NO_FOLDER
-    return _named_folder(_root_) or fresh
+    return _named_folder(_root_) or new_folder
 
 
-def _sweep_dir(fresh: str, *, _root_: DictConfig) -> str:
+def _sweep_dir(new_folder: str, *, _root_: DictConfig) -> str:
     """Return the folder of a sweep: `output_dir=`, else a fresh one."""
-    return _named_folder(_root_) or fresh
+    return _named_folder(_root_) or new_folder
 
 
 def _named_folder(root: DictConfig) -> str:
@@ -187,11 +187,11 @@ class CommandSource(ConfigSource):
         """List the names in a group, without their endings."""
         if not self.is_group(config_path):
             return []
-        found: list[str] = []
+        names: list[str] = []
         for name in ConfigStore.instance().list(f"{_STORED}/{config_path}".rstrip("/")):
             path = f"{config_path}/{name}".lstrip("/")
-            self._list_add_result(found, path, name, results_filter)
-        return sorted(set(found))
+            self._list_add_result(names, path, name, results_filter)
+        return sorted(set(names))
 
 
 class CommandSearchPath(SearchPathPlugin):

@@ -140,10 +140,11 @@ def _check_objective(command_name: str, objective: float | None) -> None:
 
 def _name_job(folder: Path, overrides: Sequence[str]) -> str:
     """Return a job's name for people: its folder and its overrides."""
-    here = Path.cwd()
-    shown = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    working_folder = Path.cwd()
+    if folder.is_relative_to(working_folder):
+        folder = folder.relative_to(working_folder)
     words = [word for word in overrides if not word.startswith("output_dir=")]
-    return f"job {shown} ({' '.join(words)})"
+    return f"job {folder} ({' '.join(words)})"
 
 
 def _name_unfinished_jobs(sweep_folder: Path) -> list[str]:
@@ -170,12 +171,12 @@ class FolderCallback(Callback):
     """Hydra's callback that knows which folders it makes, and says where a sweep writes.
 
     Attributes:
-        made: the folders that a run's folder needs and that were not there before.
+        new_folders: the folders that a run's folder needs and that were not there before.
         files_folder: the folder of Hydra's files under its temporary name; None where it has none.
         sweeps: the folder of the sweep that began; empty outside of sweeps.
     """
 
-    made: ClassVar[list[Path]] = []
+    new_folders: ClassVar[list[Path]] = []
     files_folder: ClassVar[Path | None] = None
     sweeps: ClassVar[list[Path]] = []
 
@@ -186,7 +187,7 @@ class FolderCallback(Callback):
         except OmegaConfBaseException:
             # Hydra meets the same error next, and raises it.
             return
-        self.made[:] = [path for path in (folder, *folder.parents) if not path.exists()]
+        self.new_folders[:] = [path for path in (folder, *folder.parents) if not path.exists()]
         temporary = temporary_of(folder / HYDRA_FOLDER)
         if config.hydra.output_subdir == temporary.name:
             FolderCallback.files_folder = temporary
@@ -207,7 +208,7 @@ class FolderCallback(Callback):
 @contextlib.contextmanager
 def _folders_settled(job: Job) -> Generator[None]:
     """Put Hydra's files beside the run that was written, or remove them where the run wrote nothing."""
-    FolderCallback.made.clear()
+    FolderCallback.new_folders.clear()
     FolderCallback.files_folder = None
     FolderCallback.sweeps.clear()
     is_done = False
@@ -217,8 +218,8 @@ def _folders_settled(job: Job) -> Generator[None]:
     finally:
         if FolderCallback.files_folder is not None:
             _settle_files(FolderCallback.files_folder, is_done)
-        if made := list(FolderCallback.made):
-            _remove_if_unused(made)
+        if FolderCallback.new_folders:
+            _remove_if_unused(list(FolderCallback.new_folders))
 
 
 def _settle_files(temporary: Path, is_done: bool) -> None:
@@ -305,10 +306,10 @@ def _run_folder(command: Command, composed: Composed) -> Path | None:
         if hydra_config.mode != RunMode.MULTIRUN or not composed.get("output_dir"):
             return None
 
-    here = Path.cwd()
+    working_folder = Path.cwd()
     # Under hydra.job.chdir=true the present folder is the run's.
-    is_below = folder.is_relative_to(here) and folder != here
-    return folder.relative_to(here) if is_below else folder
+    is_below = folder.is_relative_to(working_folder) and folder != working_folder
+    return folder.relative_to(working_folder) if is_below else folder
 
 
 def _check_complete(command: Command, plain: Mapping[str, Any]) -> None:

@@ -108,7 +108,9 @@ def _check_scales(value: Any) -> Any:
 def _as_typed(value: Any) -> Any:
     """Return the list that a text such as `bleu_1,cider` stands for; other values as they are."""
     parts = split_at_commas(value) if isinstance(value, str) else None
-    return value if parts is None or len(parts) < 2 else [part.strip() for part in parts]
+    if parts is None or len(parts) < 2:
+        return value
+    return [part.strip() for part in parts]
 
 
 def _is_interpolation(value: Any) -> bool:
@@ -168,10 +170,12 @@ class _ProtocolBase(_ComposedModel):
 
     @model_validator(mode="after")
     def _check_choices(self) -> Self:
-        values = {name: getattr(self, name) for name in self.model_fields_set}
-        changes = {name: v for name, v in values.items() if not _is_interpolation(v)}
-        if self.has_typed_lists:
-            changes = {name: _as_typed(value) for name, value in changes.items()}
+        changes: dict[str, Any] = {}
+        for name in self.model_fields_set:
+            value = getattr(self, name)
+            # What refers to other values is checked when Hydra has composed them.
+            if not _is_interpolation(value):
+                changes[name] = _as_typed(value) if self.has_typed_lists else value
 
         # Choice by choice: the first after which the protocol is not valid is the wrong one. `k` needs `references`.
         resolved: dict[str, Any] = {}
@@ -202,15 +206,18 @@ class _FileBase(_ComposedModel):
     path: Text
 
 
-#: The file of a dataset is needed, and its own name is the dataset's.
-_FILE_TYPES = {
-    name: _type_of(option)
-    for option in FILE
-    if (name := option.key.partition(".")[2]) not in ("path", "name")
-}
+def _types_of_file() -> dict[str, Any]:
+    """Return the types of the options of `dataset=file` by name, but for its path, which is needed."""
+    types: dict[str, Any] = {}
+    for option in FILE:
+        name = option.key.partition(".")[2]
+        # The set is called as its file in `dataset/` is.
+        if name not in ("path", "name"):
+            types[name] = _type_of(option)
+    return types
 
 
-class OwnTable(_make_model("FileOptions", _FILE_TYPES, _FileBase)):
+class OwnTable(_make_model("FileOptions", _types_of_file(), _FileBase)):
     """The options of `dataset=file` in a file in `dataset/`."""
 
 
@@ -358,17 +365,19 @@ def read_experiments(command: Command, words: Sequence[str]) -> dict[str, dict[s
             type, or names a program to run.
     """
     typed_keys = {word.partition("=")[0] for word in words}
-    chosen: list[str] = []
+    experiment_names: list[str] = []
     for word in words:
         key, _, value = word.partition("=")
         if key.lstrip("+") in (EXPERIMENT, EXPERIMENT_GROUP):
-            chosen += re.findall(r"[\w-]+", re.sub(r"^(choice|glob|sort|shuffle|tag)\(", "", value))
+            # Hydra's functions of a sweep stand around names.
+            names = re.sub(r"^(choice|glob|sort|shuffle|tag)\(", "", value)
+            experiment_names += re.findall(r"[\w-]+", names)
 
     files = own_files(EXPERIMENT)
     has_other_folders = any(key.lstrip("+") == "hydra.searchpath" for key in typed_keys)
     model = _experiment_model(command)
     experiments: dict[str, dict[str, Any]] = {}
-    for name in chosen:
+    for name in experiment_names:
         if name in files:
             experiments[name] = _read_experiment(command, model, files[name], typed_keys)
         elif not (has_other_folders or name == "null"):
@@ -384,11 +393,11 @@ def read_experiments(command: Command, words: Sequence[str]) -> dict[str, dict[s
 
 def _experiment_model(command: Command) -> type[YamlModel]:
     """Return the model of an experiment of a command: its options, nested by the dots of their keys."""
-    checks = {
-        declaration.options[0].key: declaration.check_value
-        for declaration in declarations(command.options).values()
-        if declaration.has_one_key and declaration.read is None
-    }
+    checks: dict[str, Callable[[Any], None]] = {}
+    for declaration in declarations(command.options).values():
+        # What is read into another form is checked when it is read.
+        if declaration.has_one_key and declaration.read is None:
+            checks[declaration.options[0].key] = declaration.check_value
     types: dict[str, Any] = {"defaults": list[Any], "hydra": dict[str, Any]}
     for option in command.declared():
         if option.key in _STORED_KEYS:
@@ -411,18 +420,21 @@ def _experiment_model(command: Command) -> type[YamlModel]:
 
 def _nest(name: str, types: Mapping[str, Any]) -> Any:
     """Return a model of types by dotted key, with a model for each first part that several keys share."""
-    own = {key: kind for key, kind in types.items() if "." not in key}
-    inner: dict[str, dict[str, Any]] = {}
+    fields_here: dict[str, Any] = {}
+    fields_below: dict[str, dict[str, Any]] = {}
     for key, kind in types.items():
         first, dot, rest = key.partition(".")
         if dot:
-            inner.setdefault(first, {})[rest] = kind
+            fields_below.setdefault(first, {})[rest] = kind
+        else:
+            fields_here[key] = kind
 
-    for first, types_below in inner.items():
+    for first, types_below in fields_below.items():
         base = _TypedProtocolBase if first == "protocol" else _ComposedModel
         fields = _make_model(first, types_below, base)
-        own[first] = _names_or_fields(own[first], fields) if first in own else fields
-    return _make_model(name, own)
+        has_names = first in fields_here
+        fields_here[first] = _names_or_fields(fields_here[first], fields) if has_names else fields
+    return _make_model(name, fields_here)
 
 
 def _names_or_fields(names: Any, fields: Any) -> Any:
@@ -525,7 +537,7 @@ def _flatten(
     """Yield the values of an experiment by the dotted keys of options."""
     for name, value in plain.items():
         key = f"{prefix}{name}"
-        is_section = any(known.startswith(f"{key}.") for known in options)
+        is_section = any(option_key.startswith(f"{key}.") for option_key in options)
         if is_section and isinstance(value, Mapping):
             yield from _flatten(value, options, f"{key}.")
         elif key in options or value is not None:  # a section may be empty

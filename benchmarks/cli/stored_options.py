@@ -37,7 +37,7 @@ def expand_stored_options(command: Command, words: Sequence[str]) -> list[str]:
     for word in words:
         key, _, value = word.partition("=")
         if key == RUN:
-            folders = [str(find_run(f)) for f in split_folders(value)]
+            folders = [str(find_run(folder)) for folder in split_folders(value)]
             if len(folders) == 1:
                 stored |= _read_run_options(command, options, folders[0], typed)
             elif command.name == "compare":
@@ -81,7 +81,22 @@ def split_folders(value: str) -> list[str]:
     """Return the folders of `A,B` or `[A,B]`; a folder that is there may have commas in its name."""
     if expand_home(value).is_dir():
         return [value]
-    return [part.strip(" '\"") for part in value.removeprefix("[").removesuffix("]").split(",")]
+    parts = value.removeprefix("[").removesuffix("]").split(",")
+    return [part.strip(" '\"") for part in parts]
+
+
+def _commands_of_runs(command: Command, options: Mapping[str, Option]) -> list[str]:
+    """Return the commands whose runs a command takes the stored options of."""
+    if "dataset" not in options:
+        return [peer.name for peer in COMMANDS.values() if peer is command]
+
+    # Commands that take datasets and stored options take the runs of one another.
+    names: list[str] = []
+    for peer in COMMANDS.values():
+        by_key = {option.key: option for option in peer.declared()}
+        if peer is command or (_has_stored(by_key) and "dataset" in by_key):
+            names.append(peer.name)
+    return names
 
 
 def _read_run_options(
@@ -93,15 +108,7 @@ def _read_run_options(
         InputError: where Python objects were scored, which no file holds, and `typed` names none instead; where the
             run's datasets are no names.
     """
-    commands = [c.name for c in COMMANDS.values() if c is command]
-    if "dataset" in options:
-        declared = {c: {option.key: option for option in c.declared()} for c in COMMANDS.values()}
-        # Commands that take datasets and stored options take the runs of one another.
-        commands = []
-        for peer, by_key in declared.items():
-            if peer is command or (_has_stored(by_key) and "dataset" in by_key):
-                commands.append(peer.name)
-
+    commands = _commands_of_runs(command, options)
     run = read_run(folder, checks_numbers=False)
     if (run.folder / "manifest.json").is_file():
         raise InputError(
@@ -115,10 +122,12 @@ def _read_run_options(
 
     config = dict(run.run.get("config") or {})
     replaced = {word.partition("=")[0] for word in typed}
-    if in_memory := [key for key in config.get("in_memory", ()) if key not in replaced]:
+    in_memory = [key for key in config.get("in_memory", ()) if key not in replaced]
+    if in_memory:
+        remedy = " ".join(f"{key}=…" for key in in_memory)
         raise InputError(
             f"{folder} was run from Python objects that were not saved ({', '.join(in_memory)}); run it again from "
-            f"Python, or type {' '.join(f'{key}=…' for key in in_memory)} as well"
+            f"Python, or type {remedy} as well"
         )
 
     for group_name, key in (("dataset", "datasets"), ("paper", "papers")):
@@ -129,9 +138,15 @@ def _read_run_options(
             )
         config[group_name] = list(names)
 
-    if isinstance(rater := config.get("rater"), Mapping):
-        options = {**options, **{f"rater.{k}": Option(f"rater.{k}", None, "") for k in rater}}
-        config |= {f"rater.{k}": v for k, v in rater.items()} | {"rater": rater.get("name")}
+    rater = config.get("rater")
+    if isinstance(rater, Mapping):
+        # The options of a rater are those of its own file.
+        options = dict(options)
+        for name, value in rater.items():
+            key = f"rater.{name}"
+            options[key] = Option(key, None, "")
+            config[key] = value
+        config["rater"] = rater.get("name")
 
     is_of_other_command = run.command != command.name
     left_out = command.options.own_meaning if is_of_other_command else ()
@@ -162,7 +177,10 @@ def _look_up(config: Mapping[str, Any], key: str, default: Any) -> Any:
 def _hydra_text(value: Any) -> str:
     """Return a value in Hydra's grammar."""
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{_hydra_text(k)}:{_hydra_text(v)}" for k, v in value.items()) + "}"
+        entries: list[str] = []
+        for key, entry in value.items():
+            entries.append(f"{_hydra_text(key)}:{_hydra_text(entry)}")
+        return "{" + ",".join(entries) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(_hydra_text, value)) + "]"
     if value is None:

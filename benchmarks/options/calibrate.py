@@ -37,10 +37,17 @@ def _thresholds_of(value: Any, key: str) -> float | dict[str, float] | None:
     Raises:
         InputError: where there is anything else.
     """
-    if value is None or (type(value) in (int, float)):
-        return None if value is None else float(value)
-    if isinstance(value, Mapping) and all(type(v) in (int, float) for v in value.values()):
-        return {str(metric): float(threshold) for metric, threshold in value.items()}
+    if value is None:
+        return None
+    if type(value) in (int, float):
+        return float(value)
+    if isinstance(value, Mapping):
+        thresholds: dict[str, float] = {}
+        for metric, threshold in value.items():
+            if type(threshold) in (int, float):
+                thresholds[str(metric)] = float(threshold)
+        if len(thresholds) == len(value):
+            return thresholds
 
     raise InputError(
         f"{key} is {value!r}; a number is expected, or one for each metric, as {key}={{cider: 0.8, bleu_4: 0.3}}"
@@ -147,9 +154,9 @@ Writes calibration.csv, bins.csv, roc.csv, reliability.svg and .png, roc.svg and
                 f"repeats= are further runs of one metric; metrics= names {len(self.metrics)}"
             )
         if isinstance(self.threshold, Mapping):
-            known = [metric.spec for metric in self.metrics]
+            specs = [metric.spec for metric in self.metrics]
             for metric in self.threshold:
-                shared.check_choice("metric of threshold", metric, known)
+                shared.check_choice("metric of threshold", metric, specs)
 
     def threshold_of(self, metric: str) -> float | None:
         """Return the given threshold of a metric; None where one is to be chosen."""

@@ -216,16 +216,17 @@ def dataclass_part(kind: type[Any], **declared: Any) -> Any:
         declared: what `option` or `part` declares, by the name of the dataclass's field.
     """
     held_fields: dict[str, Declaration] = {}
+    options: list[Option] = []
     types = {dataclass_field.name: str(dataclass_field.type) for dataclass_field in fields(kind)}
     for name, declared_field in declared.items():
-        declaration = declared_field.metadata[_METADATA]
-        held_fields[name] = _complete(declaration, name, types[name])
+        declaration = _complete(declared_field.metadata[_METADATA], name, types[name])
+        held_fields[name] = declaration
+        options += declaration.options
 
     def read(composed: Composed) -> Any:
         return kind(**_read_fields(held_fields, composed))
 
-    options = tuple(o for declaration in held_fields.values() for o in declaration.options)
-    declaration = Declaration(options, read, held_fields=held_fields)
+    declaration = Declaration(tuple(options), read, held_fields=held_fields)
     return field(metadata={_METADATA: declaration}, default_factory=kind)
 
 
@@ -284,9 +285,16 @@ class Options:
     @classmethod
     def declared(cls) -> list[Option]:
         """List the options, in the order of the fields; each key once."""
-        classes = (cls, *cls.variants)
-        options = [o for c in classes for d in declarations(c).values() for o in d.options]
-        return list({o.key: o for o in reversed([*options, *cls.environment])}.values())[::-1]
+        options: list[Option] = []
+        for options_class in (cls, *cls.variants):
+            for declaration in declarations(options_class).values():
+                options += declaration.options
+
+        # Of a key that is declared twice the first declaration counts, at the place of the last.
+        by_key: dict[str, Option] = {}
+        for declared in reversed([*options, *cls.environment]):
+            by_key[declared.key] = declared
+        return list(reversed(by_key.values()))
 
     @classmethod
     def has_run_folder(cls, composed: Composed) -> bool:
@@ -302,9 +310,10 @@ class Options:
     @classmethod
     def allow_only(cls, composed: Composed, keys: Iterable[str], *, beside: str) -> None:
         """Raise InputError where an option was changed that does not go with another one, which `beside` names."""
-        other_keys = [
-            o.key for o in cls.declared() if o.key not in keys and composed.get(o.key) is not None
-        ]
+        other_keys: list[str] = []
+        for declared in cls.declared():
+            if declared.key not in keys and composed.get(declared.key) is not None:
+                other_keys.append(declared.key)
         for key in cls.changed_keys(composed, other_keys):
             raise InputError(f"{key}= does not go with {beside}=; leave one of them out")
 
@@ -353,11 +362,13 @@ def declarations(cls: type[Any]) -> dict[str, Declaration]:
 
 def _below_heading(declaration: Declaration, heading: str) -> Declaration:
     """Return a declaration whose options stand below a heading, unless they have one of their own."""
-    options = tuple(replace(o, heading=o.heading or heading) for o in declaration.options)
-    held_fields = {
-        name: _below_heading(held, heading) for name, held in declaration.held_fields.items()
-    }
-    return replace(declaration, options=options, held_fields=held_fields)
+    options: list[Option] = []
+    for declared in declaration.options:
+        options.append(replace(declared, heading=declared.heading or heading))
+    held_fields: dict[str, Declaration] = {}
+    for name, held_declaration in declaration.held_fields.items():
+        held_fields[name] = _below_heading(held_declaration, heading)
+    return replace(declaration, options=tuple(options), held_fields=held_fields)
 
 
 def _complete(declaration: Declaration, name: str, annotation: str) -> Declaration:

@@ -137,7 +137,10 @@ Writes estimates.csv, gains.csv, table.md, table.tex, run.json; plan=true: plan.
         super().__post_init__()
         if not self.candidates:
             raise InputError("the option candidates=… is needed: all captions of your system")
-        sizes = [k for k in ("n", "width", "difference") if getattr(self, k) is not None]
+        sizes: list[str] = []
+        for name in ("n", "width", "difference"):
+            if getattr(self, name) is not None:
+                sizes.append(name)
         if not self.plan and sizes:
             raise InputError(f"{sizes[0]}= goes with plan=true")
         if not self.plan and self.ratings is None:
@@ -145,6 +148,7 @@ Writes estimates.csv, gains.csv, table.md, table.tex, run.json; plan=true: plan.
                 "ratings=FILE is needed, the ratings of some of the captions; plan=true chooses which to rate"
             )
         if len(sizes) > 1:
-            raise InputError(f"{' and '.join(f'{k}=' for k in sizes)} say how many; give one")
+            keys = " and ".join(f"{name}=" for name in sizes)
+            raise InputError(f"{keys} say how many; give one")
         if self.power >= 1:
             raise InputError(f"power is {self.power:g}; a number below 1 is expected")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,15 +86,16 @@ def parameters_of(options_class: type[Options]) -> list[Parameter]:
             else:
                 plain.append(_plain_parameter(field_name, declaration, option))
 
-    parameters = [*plain, *(_dictionary(*entry) for entry in by_prefix.items())]
+    for prefix, options in by_prefix.items():
+        plain.append(_dictionary(prefix, options))
     first = options_class.python_positional
 
-    def place_of(parameter: Parameter) -> tuple[int, bool]:
+    def order(parameter: Parameter) -> tuple[int, bool]:
         if parameter.name in first:
             return first.index(parameter.name), False
         return len(first), bool(parameter.options[0].heading)
 
-    return sorted(parameters, key=place_of)
+    return sorted(plain, key=order)
 
 
 def _fields_of(options_class: type[Options]) -> Iterator[tuple[str, Declaration]]:
@@ -134,7 +135,8 @@ def _help_of(option: Option) -> str:
     text = f"{option.help_text}."
     words = option.takes.split("|")
     if len(words) > 1 and option.takes.islower() and words[0] not in option.help:
-        text += f" One of {', '.join(f'`{word}`' for word in words)}."
+        choices = ", ".join(f"`{word}`" for word in words)
+        text += f" One of {choices}."
     return text
 
 
@@ -147,7 +149,11 @@ def _annotation_of(option: Option) -> str:
 
 def _dictionary(prefix: str, options: list[Option]) -> Parameter:
     """Return the keyword of all options of a prefix."""
-    names = [option.key.partition(".")[2] for option in options if "." in option.key]
+    names: list[str] = []
+    for option in options:
+        _, dot, name = option.key.partition(".")
+        if dot:
+            names.append(name)
     text = DICTIONARIES[prefix]
     annotation = "Mapping[str, Any] | None"
     if len(names) < len(options):  # the prefix alone is an option too, as protocol=NAME
@@ -178,20 +184,7 @@ def make_function(
         raises: when the docstring says that an `InputError` is raised.
     """
     parameters = parameters_of(options_class)
-    signature = inspect.Signature(
-        [
-            inspect.Parameter(
-                parameter.name,
-                inspect.Parameter.POSITIONAL_OR_KEYWORD
-                if parameter.name in options_class.python_positional
-                else inspect.Parameter.KEYWORD_ONLY,
-                default=parameter.default,
-                annotation=parameter.annotation,
-            )
-            for parameter in parameters
-        ],
-        return_annotation=returned,
-    )
+    signature = _make_signature(parameters, options_class, returned)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -205,7 +198,8 @@ def make_function(
     function.__name__ = function.__qualname__ = command
     function.__module__ = run.__module__
     function.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
-    function.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": returned}
+    annotations = {parameter.name: parameter.annotation for parameter in parameters}
+    function.__annotations__ = {**annotations, "return": returned}
     sections = {
         "Args": [f"{parameter.name}: {parameter.help}" for parameter in parameters],
         "Returns": [returns],
@@ -217,6 +211,23 @@ def make_function(
         for entry in entries:
             function.__doc__ += f"{_wrap(entry)}\n"
     return function
+
+
+def _make_signature(
+    parameters: Sequence[Parameter], options_class: type[Options], returned: str
+) -> inspect.Signature:
+    """Return the signature of a command's function; few keywords can be given by position."""
+    signature_parameters: list[inspect.Parameter] = []
+    for parameter in parameters:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        if parameter.name in options_class.python_positional:
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        signature_parameters.append(
+            inspect.Parameter(
+                parameter.name, kind, default=parameter.default, annotation=parameter.annotation
+            )
+        )
+    return inspect.Signature(signature_parameters, return_annotation=returned)
 
 
 def _wrap(entry: str) -> str:
@@ -262,10 +273,10 @@ def compose(options_class: type[Options], arguments: Mapping[str, Any]) -> Compo
         elif option.config_group:
             _set_files(plain, option, value, takes_all=options_class.takes_all == option.key)
         elif option.python is not None and option.python.read is not None:
-            given = option.python.read(value, option.key)
-            objects[option.key] = given.value
-            _set(plain, option.key, given.spelling)
-            if given.is_in_memory:
+            read = option.python.read(value, option.key)
+            objects[option.key] = read.value
+            _set(plain, option.key, read.spelling)
+            if read.is_in_memory:
                 in_memory.append(option.key)
         else:
             _check_type(option, value)
@@ -325,7 +336,11 @@ def _set_dictionary(plain: dict[str, Any], parameter: Parameter, values: Any) ->
         raise InputError(f"{prefix} is {values!r}; a dict of options is expected")
 
     by_key = {option.key: option for option in parameter.options}
-    known_names = [key.partition(".")[2] for key in by_key if "." in key]
+    known_names: list[str] = []
+    for key in by_key:
+        _, dot, name = key.partition(".")
+        if dot:
+            known_names.append(name)
     for name, value in (values or {}).items():
         key = f"{prefix}.{name}"
         if key not in by_key and (prefix, name) != ("protocol", "name"):
@@ -336,13 +351,21 @@ def _set_dictionary(plain: dict[str, Any], parameter: Parameter, values: Any) ->
 def _set_datasets(plain: dict[str, Any], value: Any) -> dict[str, CaptionSet]:
     """Set the datasets that are named, and return those that are in memory, by name."""
     entries: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
-    loaded = {entry.card.name: entry for entry in entries if isinstance(entry, CaptionSet)}
-    if loaded:
-        value = [e.card.name if isinstance(e, CaptionSet) else e for e in entries]
-    names, optional_names = expand_sets(names_of(value))
-    plain["datasets"] = {
-        name: {"protocol": usual_protocol(OWN if name in loaded else name)} for name in names
-    }
+    loaded: dict[str, CaptionSet] = {}
+    given_names: list[Any] = []
+    for entry in entries:
+        if isinstance(entry, CaptionSet):
+            loaded[entry.card.name] = entry
+            given_names.append(entry.card.name)
+        else:
+            given_names.append(entry)
+
+    names, optional_names = expand_sets(names_of(given_names if loaded else value))
+    plain["datasets"] = {}
+    for name in names:
+        # A set in memory has no file in conf/dataset/, and is one's own.
+        usual = usual_protocol(OWN if name in loaded else name)
+        plain["datasets"][name] = {"protocol": usual}
     plain["optional_datasets"] = optional_names
     return loaded
 

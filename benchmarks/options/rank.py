@@ -38,7 +38,10 @@ def _protocols_of_systems(composed: Composed) -> dict[str, Protocol]:
     protocols = shared.protocols_of_people(composed)
     if composed.get("protocol.dimension") is not None:
         return protocols
-    return {name: replace(p, dimension=(ALL_DIMENSIONS,)) for name, p in protocols.items()}
+    by_dataset: dict[str, Protocol] = {}
+    for name, protocol in protocols.items():
+        by_dataset[name] = replace(protocol, dimension=(ALL_DIMENSIONS,))
+    return by_dataset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +122,6 @@ docs/rank.md explains what they hold.
     def __post_init__(self) -> None:
         super().__post_init__()
         shared.check_not_fisher(self.statistics)
+        features = [*FEATURES, *(metric.spec for metric in self.metrics)]
         for name in self.control:
-            known = [*FEATURES, *(metric.spec for metric in self.metrics)]
-            shared.check_choice("feature", name, known)
+            shared.check_choice("feature", name, features)

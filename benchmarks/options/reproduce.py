@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -38,10 +38,18 @@ def _papers_of(composed: Composed) -> Mapping[str, tuple[PaperTable, ...]]:
         raise InputError(
             f"the option paper=… is needed: all, or some of {','.join(group('paper'))}"
         )
-    return {
-        name: tuple(PaperTable(**table) for table in paper["tables"])
-        for name, paper in composed["papers"].items()
-    }
+    papers: dict[str, tuple[PaperTable, ...]] = {}
+    for name, paper in composed["papers"].items():
+        papers[name] = tuple(PaperTable(**table) for table in paper["tables"])
+    return papers
+
+
+def _rater_folders(names: Sequence[str], _key: str) -> tuple[Path, ...]:
+    """Return the folders of raters below each of the folders that are named."""
+    folders: list[Path] = []
+    for name in names:
+        folders += list_rater_folders(name)
+    return tuple(folders)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,20 +99,20 @@ one; cells whose metric captau does not have yet are listed as missing.
         "folders of captau train, whose raters fill the rows of the papers' own models that fit them (several seeds: "
         "their mean); a rater fills no cell of images that it was trained on",
         type=list[str],
-        read=lambda names, _: tuple(f for n in names for f in list_rater_folders(n)),
+        read=_rater_folders,
         takes="[FOLDER]",
     )
 
     def needed_metrics(self) -> list[Metric]:
         """Return the metrics that rows and columns of the papers' tables name, without those left out."""
         names = set(metric_names()) - set(self.leave_out)
-        specs = {
-            str(spec): None
-            for tables in self.papers.values()
-            for table in tables
-            for spec in (
-                *(table.rows.values() if table.kind in ("correlation", "bounds") else ()),
-                *(column.get("metric") for column in table.columns.values()),
-            )
-        }
+        # In the order of the tables, each once.
+        specs: dict[str, None] = {}
+        for tables in self.papers.values():
+            for table in tables:
+                # Rows of other kinds of tables are no metrics.
+                row_specs = table.rows.values() if table.kind in ("correlation", "bounds") else ()
+                column_specs = [column.get("metric") for column in table.columns.values()]
+                for spec in (*row_specs, *column_specs):
+                    specs[str(spec)] = None
         return [metric(spec) for spec in specs if spec.partition("(")[0] in names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,17 +72,16 @@ def files_of(value: Any, key: str) -> tuple[NamedFile, ...]:
         # A path may hold an equals sign as well: lr=0.1/results.json
         has_name = equals and rest and "/" not in name and not expand_home(entry).exists()
         named_paths.append((name, Path(rest)) if has_name else ("", Path(entry)))
-    stems = [_stem(path) for name, path in named_paths if not name]
-    files = [
-        NamedFile(
-            name or (_stem(path) if stems.count(_stem(path)) == 1 else str(path)),
-            expand_home(path),
-        )
-        for name, path in named_paths
-    ]
-    names = [file.name for file in files]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(f"two of {key} are called '{twice}'; name them: {key}=a=FILE,b=FILE")
+    stems = Counter(_stem(path) for name, path in named_paths if not name)
+    files: list[NamedFile] = []
+    for name, path in named_paths:
+        stem = _stem(path)
+        own_name = stem if stems[stem] == 1 else str(path)
+        files.append(NamedFile(name or own_name, expand_home(path)))
+
+    for name, count in Counter(file.name for file in files).items():
+        if count > 1:
+            raise InputError(f"two of {key} are called '{name}'; name them: {key}=a=FILE,b=FILE")
     return tuple(files)
 
 
@@ -130,27 +130,26 @@ def captions_from_python(value: Any, key: str) -> tuple[NamedFile, ...]:
     if value is None:
         return ()
     paths = [value] if isinstance(value, str | Path) else value
-    if isinstance(paths, list | tuple) and all(isinstance(path, str | Path) for path in paths):
-        files = files_of([str(path) for path in paths], key)
-    elif (
-        isinstance(value, pd.DataFrame)
-        and value.columns.is_unique
-        and "system" in value.columns
-        and key == "candidates"
-    ):
+    are_paths = isinstance(paths, list | tuple) and all(
+        isinstance(path, str | Path) for path in paths
+    )
+    files: Sequence[NamedFile] = ()
+    if are_paths:
+        files = files_of(list(map(str, paths)), key)
+    elif key == "candidates" and _has_systems(value):
         if value["system"].isna().any():
             raise InputError(
                 f"{key}: some rows have no value in the column 'system'; name their system"
             )
         by_system = value.groupby("system", sort=False, observed=True)
-        files = tuple(_in_memory(rows, key, str(name)) for name, rows in by_system)
+        files = [_in_memory(rows, key, str(name)) for name, rows in by_system]
     elif _has_sets(value):
-        files = tuple(
-            NamedFile(str(name), expand_home(captions))
-            if isinstance(captions, Path)
-            else _in_memory(captions, key, str(name))
-            for name, captions in value.items()
-        )
+        files = []
+        for name, captions in value.items():
+            if isinstance(captions, Path):
+                files.append(NamedFile(str(name), expand_home(captions)))
+            else:
+                files.append(_in_memory(captions, key, str(name)))
     else:
         files = (_in_memory(value, key),)
     for file in files:
@@ -158,7 +157,13 @@ def captions_from_python(value: Any, key: str) -> tuple[NamedFile, ...]:
             raise InputError(
                 f"{key}: {file.path} is a large set, in shards; the command captau score takes it (docs/large_sets.md)"
             )
-    return files
+    return tuple(files)
+
+
+def _has_systems(value: Any) -> TypeGuard[pd.DataFrame]:
+    """Say whether a value is a DataFrame with a column `system`."""
+    is_frame = isinstance(value, pd.DataFrame)
+    return is_frame and value.columns.is_unique and "system" in value.columns
 
 
 def _given_captions(value: Any, key: str) -> Given:
@@ -187,11 +192,10 @@ REFERENCES_FROM_PYTHON = PythonValue(
 def _has_sets(value: Any) -> TypeGuard[Mapping[str, Any]]:
     """Say whether a value is a mapping of sets by name, and not one set."""
     sets = (Path, pd.DataFrame, Mapping)
-    return (
-        isinstance(value, Mapping)
-        and "annotations" not in value  # COCO's form of one set
-        and any(isinstance(v, sets) or _is_list_of_rows(v) for v in value.values())
-    )
+    # COCO's annotations are a mapping too, and one set.
+    if not isinstance(value, Mapping) or "annotations" in value:
+        return False
+    return any(isinstance(entry, sets) or _is_list_of_rows(entry) for entry in value.values())
 
 
 def _is_list_of_rows(value: Any) -> bool:
@@ -259,7 +263,7 @@ def threshold_of(
         return None
 
     spec = resolve_metrics(name)[0].spec
-    specs = [m.spec for m in metrics]
+    specs = [metric.spec for metric in metrics]
     if spec not in specs:
         raise unknown("metric to keep by", spec, specs)
     return spec, above
@@ -438,7 +442,8 @@ examples.csv, table.md, table.tex and run.json.
             raise InputError("keep.metric= needs one system and one set of references")
         if self.stdout == "kept.json" and self.keep is None:
             raise InputError("stdout=kept.json needs keep.metric=METRIC and keep.above=SCORE")
-        if sum(file.path == STDIN for file in (*self.candidates, *self.references)) > 1:
+        paths = [file.path for file in (*self.candidates, *self.references)]
+        if paths.count(STDIN) > 1:
             raise InputError("standard input can be read only once; name a file for the others")
 
     @classmethod
@@ -457,11 +462,14 @@ examples.csv, table.md, table.tex and run.json.
             InputError: where a value makes no sense, or options do not go together.
         """
         if composed["keep.run"] is not None:
-            keep_keys = [o.key for o in cls.declared() if o.key.startswith("keep.")]
-            places = ("output_dir", "engine", "workers", "ray.address")
-            cls.allow_only(composed, [*keep_keys, *places], beside="keep.run")
+            keys = ["output_dir", "engine", "workers", "ray.address"]
+            for declared in cls.declared():
+                if declared.key.startswith("keep."):
+                    keys.append(declared.key)
+            cls.allow_only(composed, keys, beside="keep.run")
             return large.FilterOptions.read(composed)
-        for key in cls.changed_keys(composed, [o.key for o in large.FilterOptions.declared()]):
+        filter_keys = [declared.key for declared in large.FilterOptions.declared()]
+        for key in cls.changed_keys(composed, filter_keys):
             raise InputError(f"{key}= needs keep.run=DIR, a finished captau score of shards")
         if composed["save_df"] is not None:
             cls.allow_only(

@@ -54,20 +54,24 @@ def words_of(value: Any, key: str) -> tuple[str, ...]:
     Raises:
         InputError: where there is anything else.
     """
-    words: Any = [] if value is None else value if isinstance(value, list | tuple) else [value]
+    words: Any = value
+    if value is None:
+        words = []
+    elif not isinstance(value, list | tuple):
+        words = [value]
     if not all(isinstance(word, str | int | float) for word in words):
         raise InputError(f"{key} is {value!r}; a name or a list of names is expected")
-    return tuple(dict.fromkeys(str(word) for word in words))
+    return tuple(dict.fromkeys(map(str, words)))
 
 
-def at_least(least: int, most: float = math.inf) -> Callable[[int, str], None]:
+def at_least(lowest: int, highest: float = math.inf) -> Callable[[int, str], None]:
     """Return a check that a whole number lies between the least and the most that make sense."""
 
     def check(value: int, key: str) -> None:
-        if value < least:
-            raise InputError(f"{key} is {value}; a whole number from {least} on is expected")
-        if value > most:
-            raise InputError(f"{key} is {value:,}; at most {most:,} is expected")
+        if value < lowest:
+            raise InputError(f"{key} is {value}; a whole number from {lowest} on is expected")
+        if value > highest:
+            raise InputError(f"{key} is {value:,}; at most {highest:,} is expected")
 
     return check
 
@@ -95,7 +99,10 @@ def _folders_of(value: Any, key: str) -> tuple[Path, ...]:
         raise InputError(
             f"{key}= is empty; name the folder of a finished run, or several: {key}=A,B"
         )
-    return tuple(dict.fromkeys(path for folder in folders for path in find_runs(folder)))
+    paths: dict[Path, None] = {}
+    for folder in folders:
+        paths |= dict.fromkeys(find_runs(folder))
+    return tuple(paths)
 
 
 def runs_option(
@@ -197,7 +204,10 @@ def locations_of(composed: Composed) -> Locations:
         InputError: where there are options of the dataset `file` and it is not among the datasets.
     """
     use_cache = composed.get("cache.use")
-    file_options = {k: v for k, v in (composed.get("file") or {}).items() if v is not None}
+    file_options: dict[str, Any] = {}
+    for name, value in (composed.get("file") or {}).items():
+        if value is not None:
+            file_options[name] = value
     loaded = composed.get("loaded") or {}
     if file_options and OWN not in composed["datasets"]:
         raise InputError(
@@ -230,7 +240,9 @@ def apply_environment(composed: Composed) -> None:
         "CAPTAU_JAVA": composed.get("java.home"),
         "CAPTAU_CACHE": composed.get("cache.root"),
     }
-    os.environ.update({name: value for name, value in variables.items() if value})
+    for name, value in variables.items():
+        if value:
+            os.environ[name] = value
     if composed.get("java.home"):
         java_program()
     if composed.get("cache") is not None:
@@ -247,13 +259,11 @@ def _optional(kind: Any) -> Any:
 
 def _schema_of_protocol(name: str, value_of: Callable[[Choice], Any]) -> type[Any]:
     """Make a class with a field for each choice of the protocol, whose default the function gives."""
-    return make_dataclass(
-        name,
-        [
-            (key, _optional(c.type), field(default_factory=partial(value_of, c)))
-            for key, c in CHOICES.items()
-        ],
-    )
+    schema_fields: list[tuple[str, Any, Any]] = []
+    for key, choice in CHOICES.items():
+        default = field(default_factory=partial(value_of, choice))
+        schema_fields.append((key, _optional(choice.type), default))
+    return make_dataclass(name, schema_fields)
 
 
 #: What differs from a dataset's usual protocol; None changes nothing.
@@ -483,11 +493,11 @@ def statistics_of(values: Any) -> StatisticsOptions:
 
 def statistics_part(*names: str, **texts: str) -> Any:
     """Declare the field `statistics` with some of its options, and help texts of the command's own."""
-    options = (
-        replace(option_, help=texts.get(name, option_.help))
-        for option_ in STATISTICS
-        if (name := option_.key.partition(".")[2]) in names
-    )
+    options: list[Option] = []
+    for statistic in STATISTICS:
+        name = statistic.key.partition(".")[2]
+        if name in names:
+            options.append(replace(statistic, help=texts.get(name, statistic.help)))
     return part(
         lambda composed: statistics_of(composed["statistics"]),
         *options,

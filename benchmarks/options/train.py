@@ -21,7 +21,7 @@ from . import shared
 from .declaration import Composed, Option, option, part
 
 #: In a rater's file, an option that has no default.
-_NEEDED = "needed"
+_REQUIRED = "needed"
 
 
 def _whole_numbers(value: Any, key: str) -> tuple[int, ...]:
@@ -48,9 +48,11 @@ def _rater_options(composed: Composed) -> dict[str, Any]:
         raise InputError(f"the option rater=… is needed, one of {', '.join(group('rater'))}")
     for_demo = values.pop("demo", {})
     if set(composed["datasets"]) == {"demo"}:
-        values |= {k: v for k, v in for_demo.items() if f"rater.{k}" not in composed.typed}
+        for key, value in for_demo.items():
+            if f"rater.{key}" not in composed.typed:
+                values[key] = value
     for key, value in values.items():
-        if value == _NEEDED:
+        if value == _REQUIRED:
             raise InputError(
                 f"rater {name}: the option rater.{key}=… is needed; see captau train --help"
             )

@@ -25,8 +25,10 @@ class PrintedTables:
     @property
     def notes(self) -> list[str]:
         """The lines below the tables, each once."""
-        notes = [note for table in self.tables for note in table.notes]
-        return list(dict.fromkeys(notes))
+        notes: dict[str, None] = {}
+        for table in self.tables:
+            notes |= dict.fromkeys(table.notes)
+        return list(notes)
 
     def __repr__(self) -> str:
         return self.to_markdown()

@@ -84,11 +84,14 @@ class Results(PrintedTables):
     @property
     def judgements(self) -> JudgementTables | None:
         """People's judgements of the items; None where the run keeps none."""
-        names = JudgementTables.__dataclass_fields__
-        frames = [
-            frame for name in names if (frame := self.frames.get(f"{name}.parquet")) is not None
-        ]
-        return JudgementTables(*frames) if len(frames) == len(names) else None
+        frames: list[pd.DataFrame] = []
+        for name in JudgementTables.__dataclass_fields__:
+            frame = self.frames.get(f"{name}.parquet")
+            # All are kept or none, so that each judgement has its item.
+            if frame is None:
+                return None
+            frames.append(frame)
+        return JudgementTables(*frames)
 
     @property
     def words(self) -> pd.DataFrame | None:
@@ -102,10 +105,9 @@ class Results(PrintedTables):
 
     def files(self) -> dict[str, bytes]:
         """Return the run's files by name; `run.json` comes last, so its presence says that all are there."""
-        frames = {
-            name: to_parquet(frame) if name.endswith(".parquet") else to_csv(frame)
-            for name, frame in self.frames.items()
-        }
+        frames: dict[str, bytes] = {}
+        for name, frame in self.frames.items():
+            frames[name] = to_parquet(frame) if name.endswith(".parquet") else to_csv(frame)
         files = {**frames, **self.other_files, **table_files(self.tables), **self.figures}
         return add_run_file(files, self.run)
 

@@ -105,17 +105,20 @@ def _select_figures(
     """
     names = [name for name in run.files if name.endswith((".svg", ".png"))]
     beginnings, endings = tuple(kinds or [""]), tuple(formats)
-    chosen = [name for name in names if name.startswith(beginnings) and name.endswith(endings)]
+    named: dict[str, bytes] = {}
+    for name in names:
+        if name.startswith(beginnings) and name.endswith(endings):
+            named[name] = run.path_of(name).read_bytes()
     if not names:
         raise InputError(
             f"nothing to draw: {run.folder}, a run of captau {run.command}, has no figures; commands that draw them need "
             "matplotlib: where it is not installed, pip install 'captau[report]', and run it again"
         )
-    if not chosen:
+    if not named:
         raise InputError(
             f"no figure of this kind and format; {run.folder} has {','.join(names)}, which its command drew"
         )
-    return figure_files.Figures({name: run.path_of(name).read_bytes() for name in chosen})
+    return figure_files.Figures(named)
 
 
 def make_charts(part: RunPart, kind: str) -> tuple[list[Chart], str]:

@@ -99,7 +99,10 @@ class NamedRun:
     def ranks(self) -> dict[tuple[str, str, str, str], int]:
         """By dataset, dimension, coefficient and metric."""
         joint = {} if self.overview is None else self.overview.joint.ranks
-        return self.run.rank_by_key | {(MEAN, "", MEAN, m): rank for m, rank in joint.items()}
+        ranks = dict(self.run.rank_by_key)
+        for spec, rank in joint.items():
+            ranks[MEAN, "", MEAN, spec] = rank
+        return ranks
 
 
 def _is_mean(row: Mapping[str, Any]) -> bool:
@@ -113,8 +116,11 @@ def name_runs(runs: Sequence[FinishedRun]) -> list[NamedRun]:
         InputError: on runs over different data.
     """
     check_same_data(runs)
-    has_unique_names = len({run.folder.name for run in runs}) == len(runs)
-    return [NamedRun(run, run.folder.name if has_unique_names else str(run.folder)) for run in runs]
+    names = [run.folder.name for run in runs]
+    # Runs of one name are told apart by their paths.
+    if len(set(names)) < len(names):
+        names = [str(run.folder) for run in runs]
+    return [NamedRun(run, name) for run, name in zip(runs, names, strict=True)]
 
 
 def protocol_of(run: FinishedRun, options: Mapping[str, Any]) -> Protocol:
@@ -155,4 +161,7 @@ def describe_statistics(
 
     if len(names_by_text) < 2:
         return list(names_by_text)
-    return [f"{text} ({', '.join(names)})" for text, names in names_by_text.items()]
+    texts: list[str] = []
+    for text, names in names_by_text.items():
+        texts.append(f"{text} ({', '.join(names)})")
+    return texts

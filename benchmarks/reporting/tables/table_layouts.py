@@ -19,18 +19,16 @@ def appendix(table: ResultTable, *, is_latex: bool) -> str:
     """Return the notes and signatures of a table for a paper's appendix, as LaTeX or Markdown."""
     title = f"Details of the table: {table.title}"
     notes = table.notes
+    signatures: list[str] = []
     if is_latex:
-        signatures = [
-            rf"  \item {escape_latex(label)}: {break_signature(signature)}"
-            for label, signature in table.signatures
-        ]
+        for label, signature in table.signatures:
+            signatures.append(rf"  \item {escape_latex(label)}: {break_signature(signature)}")
         lines = [rf"\paragraph{{{escape_latex(title)}}}", *map(escape_latex, notes)]
         lines += [r"\begin{itemize}\raggedright", *signatures, r"\end{itemize}"]
         return "\n".join(lines)
 
-    signatures = [
-        f"- {escape_markdown(label)}: `{signature}`" for label, signature in table.signatures
-    ]
+    for label, signature in table.signatures:
+        signatures.append(f"- {escape_markdown(label)}: `{signature}`")
     return "\n\n".join([f"## {title}", *map(escape_markdown, notes), "\n".join(signatures)])
 
 
@@ -41,9 +39,10 @@ def json_of(table: ResultTable) -> str:
     numbers = (row for row in table.rows if row.cells)
     for kind, rows in groupby(numbers, key=lambda row: row.kind):
         groups.append({"kind": kind, "rows": [_row_record(row, footnotes) for row in rows]})
-    columns = [
-        _column_record(column) for column in table.columns if isinstance(column, CoefficientColumn)
-    ]
+    columns: list[dict[str, Any]] = []
+    for column in table.columns:
+        if isinstance(column, CoefficientColumn):
+            columns.append(_column_record(column))
     record = {
         "title": table.title,
         "columns": columns,
