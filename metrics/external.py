@@ -272,19 +272,21 @@ class ScoreFile(OutsideMetric):
             return {"item_id": "item_id"}
 
         image = self.image or table.first_of("image_id", "image")
-        other = "caption" if self.caption in table else "system"
-        other_column = self.caption if other == "caption" else self.system
-        for column in (
+        key_column = "caption" if self.caption in table else "system"
+        other_column = self.caption if key_column == "caption" else self.system
+        # A file with neither is asked for captions.
+        needed_columns = (
             image or "image_id",
             other_column if other_column in table else self.caption,
-        ):
+        )
+        for column in needed_columns:
             if column not in table:
                 raise InputError(
                     f"{self.path}: no column {column}; a score file has score and either item_id, or image_id (or image) "
                     "and caption (or system)"
                 )
 
-        return {"image_id": str(image), other: other_column}
+        return {"image_id": str(image), key_column: other_column}
 
     def _file_keys(self, table: Table, columns: Mapping[str, str]) -> list[Key]:
         """Return the key of each row of the file; images as datasets name them, unless they are a dataset's own ids."""
@@ -391,8 +393,12 @@ class PythonFunction(OutsideMetric):
     @property
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The columns that the function's parameters ask for."""
-        columns = {column for _, column in self._find_parameters(self._load())}
-        return frozenset(_NEEDS[column] for column in columns if column in _NEEDS)
+        needs: set[str] = set()
+        for _, column in self._find_parameters(self._load()):
+            # Captions are always there.
+            if column in _NEEDS:
+                needs.add(_NEEDS[column])
+        return frozenset(needs)
 
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
@@ -521,12 +527,16 @@ class PythonFunction(OutsideMetric):
             return []
 
         named: list[inspect.Parameter] = []
+        required: list[inspect.Parameter] = []
+        recognised: list[inspect.Parameter] = []
         for parameter in signature.parameters.values():
-            if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                named.append(parameter)
-        required = [parameter for parameter in named if parameter.default is parameter.empty]
-        known_names = (*PARAMETERS, "context")
-        recognised = [parameter for parameter in named if parameter.name in known_names]
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                continue
+            named.append(parameter)
+            if parameter.default is parameter.empty:
+                required.append(parameter)
+            if parameter.name in (*PARAMETERS, "context"):
+                recognised.append(parameter)
         if recognised and all(parameter in recognised for parameter in required):
             return [(parameter, parameter.name) for parameter in recognised]
 

@@ -121,7 +121,8 @@ def _find_name(cls: type, metric: Metric) -> str | None:
     for name, (registered, fixed) in _METRICS.items():
         if registered is not cls:
             continue
-        if all(getattr(metric, field) == value for field, value in fixed.items()):
+        values = {field: getattr(metric, field) for field in fixed}
+        if values == dict(fixed):
             return name
 
     return None
@@ -162,7 +163,11 @@ def metric(spec: str) -> Metric:
         raise unknown("metric", match.group(1), metric_names())
 
     cls, fixed = metric_class(name)
-    fields = {f.name: f for f in dataclasses.fields(cls) if f.name not in fixed}
+    fields: dict[str, dataclasses.Field[Any]] = {}
+    for field in dataclasses.fields(cls):
+        # What the name fixes is no parameter.
+        if field.name not in fixed:
+            fields[field.name] = field
     hints = typing.get_type_hints(cls)
     values: dict[str, Any] = {}
     for position, (key, text) in enumerate(split_parameters(inside, spec)):
@@ -170,7 +175,8 @@ def metric(spec: str) -> Metric:
         if key is None:
             if position or not fields:
                 raise InputError(f"metric '{spec}': '{text}' is not of the form parameter=value")
-            key = next((f.name for f in fields.values() if not f.kw_only), "")
+            positional = [field.name for field in fields.values() if not field.kw_only]
+            key = positional[0] if positional else ""
         if key not in fields:
             raise unknown(f"parameter of metric {name}", key, fields)
         if key in values:

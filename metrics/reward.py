@@ -70,7 +70,10 @@ class TrainerReward(ABC):
         """
 
         def score_completions(completions: Sequence[Any], **columns: Any) -> list[float]:
-            captions = [c if isinstance(c, str) else c[-1]["content"] for c in completions]
+            captions: list[str] = []
+            for completion in completions:
+                is_text = isinstance(completion, str)
+                captions.append(completion if is_text else completion[-1]["content"])
             images = None
             if image_column is not None:
                 images = self._take(columns, image_column, "the trainer's rows have")
@@ -108,9 +111,9 @@ class TrainerReward(ABC):
                 scores = self(captions, None, truths)
             else:
                 infos = plural.get("extra_infos") if is_batch else [extra_info]
-                images = [
-                    self._take(info or {}, image_key, "extra_info has") for info in infos or ()
-                ]
+                images: list[Any] = []
+                for info in infos or ():
+                    images.append(self._take(info or {}, image_key, "extra_info has"))
                 scores = self(captions, images)
 
             return scores if is_batch else scores[0]
@@ -205,7 +208,8 @@ class Reward(TrainerReward):
             else:
                 scores = self.metric.score(self._make_rows(captions, names, references))
         except KeyError as error:
-            image = next(i for i in images or () if str(i) == error.args[0])
+            # The table of prepared images has them as texts.
+            image = next(image for image in images or () if str(image) == error.args[0])
             raise InputError(f"{subject}: it was not prepared for image {image!r}") from error
 
         return self._scale(scores).tolist()
@@ -235,10 +239,11 @@ class Reward(TrainerReward):
         if images is not None:
             columns["image_id"] = list(images)
             # A metric that needs no references may use those that there are.
-            is_known = "references" in metric.needs or all(i in self._references for i in images)
-            if references is None and is_known:
+            is_known = self._references.keys() >= set(images)
+            if references is None and (is_known or "references" in metric.needs):
                 columns["references"] = [self._references[image] for image in images]
-            if "images" in metric.needs or all(i in self._image_paths for i in images):
+            has_files = self._image_paths.keys() >= set(images)
+            if has_files or "images" in metric.needs:
                 columns["image"] = [self._image_paths[image] for image in images]
         elif "references" in metric.needs and references is None:
             raise InputError(

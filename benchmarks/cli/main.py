@@ -146,7 +146,7 @@ def _read_own_files(command: Command, words: list[str]) -> list[str]:
 
 
 #: What a stopped command leaves in place, by the first word of its name.
-_KEPT = {
+_LEFT_IN_PLACE = {
     "data": "what was downloaded",
     "train": "what was trained",
     "collect": "every answer that was acknowledged",
@@ -158,23 +158,24 @@ def _stopped_line(words: list[str]) -> str:
     """Return the line for a command that was stopped; an empty one while a shell completes words."""
     if not words or words[0] in ("-sc", "--shell-completion"):
         return ""
-    kept = _KEPT.get(words[0], "what was scored")
-    if words[0] not in _KEPT and "cache.use=false" in words:
+    results = _LEFT_IN_PLACE.get(words[0], "what was scored")
+    if words[0] not in _LEFT_IN_PLACE and "cache.use=false" in words:
         return "stopped"
-    return f"stopped; {kept} is kept"
+    return f"stopped; {results} is kept"
 
 
 def overview() -> str:
     """Return the text of `captau --help`."""
     lines = ["captau: which image-caption metric agrees with people?", ""]
     lines += ["usage: captau <command> [key=value …]", ""]
-    for heading in dict.fromkeys(command.group for command in COMMANDS.values()):
+    commands_by_group: dict[str, list[Command]] = {}
+    for command in COMMANDS.values():
+        commands_by_group.setdefault(command.group, []).append(command)
+    for heading, commands in commands_by_group.items():
         lines.append(f"{heading}:")
-        lines += [
-            textwrap.fill(f"  {c.name:<19}{c.summary}", _WIDTH, subsequent_indent=" " * 21)
-            for c in COMMANDS.values()
-            if c.group == heading
-        ]
+        for command in commands:
+            text = f"  {command.name:<19}{command.summary}"
+            lines.append(textwrap.fill(text, _WIDTH, subsequent_indent=" " * 21))
     lines += ["", f"{OWN_FILES} DIR adds your own files (docs/own_files.md)."]
     lines += ["captau <command> --help explains a command. Start with: captau bench"]
     lines.append("captau --help all lists datasets, metrics, suites and papers as well.")
@@ -193,6 +194,9 @@ def known_names() -> str:
         "experiments": group("experiment"),
         "commands of other packages": list(packaged_commands()),
     }
-    lines = [f"{kind}: {', '.join(words)}" for kind, words in names.items() if words]
+    lines: list[str] = []
+    for kind, words in names.items():
+        if words:
+            lines.append(f"{kind}: {', '.join(words)}")
     wrapper = textwrap.TextWrapper(_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     return "\n".join(map(wrapper.fill, lines))

@@ -78,13 +78,14 @@ def packaged_commands() -> dict[str, Command]:
     from importlib.metadata import entry_points
 
     own_slugs = {command.slug for command in COMMANDS.values()}
-    return {
-        entry.name: Command(
-            entry.name, entry.value, tasks.run_in_folder, f"a command of {entry.module}", "Packages"
-        )
-        for entry in entry_points(group="captau.commands")
-        if entry.name not in own_slugs
-    }
+    commands: dict[str, Command] = {}
+    for entry in entry_points(group="captau.commands"):
+        # captau's own commands stay what they are.
+        if entry.name not in own_slugs:
+            summary = f"a command of {entry.module}"
+            command = Command(entry.name, entry.value, tasks.run_in_folder, summary, "Packages")
+            commands[entry.name] = command
+    return commands
 
 
 def find_command(name: str) -> Command:

@@ -31,6 +31,7 @@ def show_text(text: str, file: TextIO | None = None) -> None:
     if file is not None and file.isatty():
         width = shutil.get_terminal_size().columns
         wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+        # A line to be copied, such as a command, begins with a blank.
         lines = [line if line.startswith(" ") else wrapper.fill(line) for line in lines]
     print("\n".join(lines), file=file)
 
@@ -54,12 +55,14 @@ def show_tables(tables: Sequence[ResultTable]) -> None:
 
 def _say_notes_once(tables: Sequence[ResultTable]) -> list[ResultTable]:
     """Return tables without the notes that stand below one before."""
-    seen: set[str] = set()
-    shown: list[ResultTable] = []
-    for table in (table.with_marks() for table in tables):
-        shown.append(replace(table, notes=[note for note in table.notes if note not in seen]))
-        seen.update(table.notes)
-    return shown
+    notes_before: set[str] = set()
+    shorter_tables: list[ResultTable] = []
+    for table in tables:
+        marked_table = table.with_marks()
+        new_notes = [note for note in marked_table.notes if note not in notes_before]
+        shorter_tables.append(replace(marked_table, notes=new_notes))
+        notes_before.update(marked_table.notes)
+    return shorter_tables
 
 
 def escape_lines(text: str) -> str:
@@ -85,8 +88,8 @@ def show_log(*, of_all: bool = False) -> None:
     """
     logger = logging.getLogger("captau")
     hide_log()
-    shown = logging.getLogger() if of_all else logger
-    shown.addHandler(StderrLines())
+    printed_logger = logging.getLogger() if of_all else logger
+    printed_logger.addHandler(StderrLines())
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.INFO)
 

@@ -118,11 +118,11 @@ class RunPart:
     @cached_property
     def oriented(self) -> pd.DataFrame:
         """`scores` where more is better for every metric."""
-        sign = {
-            m: 1 if self.styles.get(str(m), {}).get("higher_is_better", True) else -1
-            for m in self.scores
-        }
-        return self.scores * pd.Series(sign, dtype=float)
+        signs: dict[Any, int] = {}
+        for metric in self.scores:
+            is_high = self.styles.get(str(metric), {}).get("higher_is_better", True)
+            signs[metric] = 1 if is_high else -1
+        return self.scores * pd.Series(signs, dtype=float)
 
     @cached_property
     def ratings(self) -> pd.DataFrame:
@@ -227,7 +227,7 @@ class RunDataset(RunPart):
         scores = scores[scores["dataset"] == self.dataset]
         wide = scores.pivot(index="item_id", columns="metric", values="score")
         scored_metrics = set(wide.columns)
-        names = [m for m in self.metrics if m in scored_metrics]
+        names = [metric for metric in self.metrics if metric in scored_metrics]
         columns = [*names, *sorted(scored_metrics - set(names))]
         return wide.reindex(self.items.index)[columns].astype(float)
 
@@ -237,7 +237,11 @@ class RunDataset(RunPart):
         chosen_dimensions = self.run.run["protocols"][self.dataset]["dimension"] or ()
         rated = set(self.ratings["dimension"])
         scales = self.run.run["data"][self.dataset].get("scales", {})
-        return {str(d): Scale(**scales[d]) for d in chosen_dimensions if d in rated}
+        rated_scales: dict[str, Scale] = {}
+        for dimension in chosen_dimensions:
+            if dimension in rated:
+                rated_scales[str(dimension)] = Scale(**scales[dimension])
+        return rated_scales
 
     @cached_property
     def n_systems(self) -> int | None:
@@ -395,7 +399,11 @@ class ScoredCaptions(RunPart):
     @cached_property
     def agreement(self) -> dict[str, str]:
         """The metrics' agreement with people in words, such as `τ_c 43.9 on flickr8k_expert`; empty if unknown."""
-        return {m: describe_agreement(self.rows[self.systems[0], m]) for m in self.metrics}
+        first_system = self.systems[0]
+        agreement: dict[str, str] = {}
+        for metric in self.metrics:
+            agreement[metric] = describe_agreement(self.rows[first_system, metric])
+        return agreement
 
 
 def run_parts(

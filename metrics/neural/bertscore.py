@@ -159,7 +159,8 @@ class BertScore(TextModelMetric):
         names = (self.model, Path(self.model).name)
         layer = self.layer
         if layer is None:
-            layer = next((model2layers[n] for n in names if n in model2layers), layers)
+            known_names = [name for name in names if name in model2layers]
+            layer = model2layers[known_names[0]] if known_names else layers
         if not 0 < layer <= layers:
             raise InputError(f"metric {self.spec}: layer is {layer}; the model has 1 to {layers}")
         return layer
@@ -170,17 +171,20 @@ class BertScore(TextModelMetric):
         assert package is not None
         assert package.origin is not None
         baseline_folder = Path(package.origin).parent / "rescale_baseline" / "en"
-        names = [f"{n}.tsv" for n in (self.model, Path(self.model).name)]
-        places = [baseline_folder / name for name in names]
         if self.baseline:
-            places = [expand_home(self.baseline)]
+            paths = [expand_home(self.baseline)]
+        else:
+            # A model of the hub lies in a folder of its owner's name.
+            names = (self.model, Path(self.model).name)
+            paths = [baseline_folder / f"{name}.tsv" for name in names]
 
-        path = next((place for place in places if place.is_file()), None)
-        if path is None:
+        files = [path for path in paths if path.is_file()]
+        if not files:
             raise InputError(
-                f"metric {self.spec}: no baseline to rescale by at {places[0]}; give baseline=FILE or "
+                f"metric {self.spec}: no baseline to rescale by at {paths[0]}; give baseline=FILE or "
                 f"leave rescale out"
             )
+        path = files[0]
         with path.open(encoding="utf-8", newline="") as stream:
             rows = {row["LAYER"]: row for row in csv.DictReader(stream)}
         try:
@@ -468,23 +472,25 @@ def recall(
     for base, reference in enumerate(references):
         # Of the other references, the tokens that this one does not match, nor any before the other one.
         added: list[tuple[int, int]] = []
-        for other in range(len(references)):
-            if other == base:
+        for index in range(len(references)):
+            if index == base:
                 continue
-            is_matched = matched[base][other].copy()
-            for earlier in range(other):
+            is_matched = matched[base][index].copy()
+            for earlier in range(index):
                 if earlier != base:
-                    is_matched |= matched[earlier][other]
-            added += [(other, int(k)) for k in np.flatnonzero(~is_matched)]
+                    is_matched |= matched[earlier][index]
+            added += [(index, int(k)) for k in np.flatnonzero(~is_matched)]
 
-        words = [*reference.words, *(references[j].words[k] for j, k in added)]
-        weights = [*reference.weights, *(references[j].weights[k] for j, k in added)]
-        if own_vectors:
-            vectors = [references[j].vectors[k + 1] for j, k in added]
-        else:
+        words = list(reference.words)
+        weights = list(reference.weights)
+        vectors: list[Floats] = []
+        for j, k in added:
+            words.append(references[j].words[k])
+            weights.append(references[j].weights[k])
+            vectors.append(references[j].vectors[k + 1 if own_vectors else k])
+        if not own_vectors:
             # Row k of `vectors` is the token before the k-th.
-            vectors = [reference.vectors[-1], *(references[j].vectors[k] for j, k in added)]
-            vectors = vectors[: len(added)]
+            vectors = [reference.vectors[-1], *vectors][: len(added)]
         completed = np.stack([*reference.inner, *vectors]) if words else reference.inner
 
         best = _best(candidate.inner, completed)

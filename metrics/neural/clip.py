@@ -402,7 +402,7 @@ def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | 
         )
 
     if folder is not None:
-        files = (folder / name for name in NAMES)
+        files = [folder / name for name in NAMES]
         return require(
             next((file for file in files if file.is_file()), None),
             f"metric {metric}",
@@ -410,8 +410,9 @@ def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | 
             f"{' or '.join(NAMES)} is expected in it",
         )
 
-    files = (local(model + ending) for ending in (".safetensors", ".pt", ".bin"))
-    path = next((file for file in files if file is not None), None)
+    endings = (".safetensors", ".pt", ".bin")
+    files = [local(f"{model}{ending}") for ending in endings]
+    path = next(filter(None, files), None)
     if path is None and may_download() and model in USUAL:
         path = _download(model, USUAL[model])
 

@@ -89,10 +89,11 @@ class Embeddings:
             InputError: where it has none of them.
         """
         for choice in choices:
-            if all(column in self.keys for column in choice):
+            if set(choice) <= self.keys.keys():
                 return choice
 
-        expected = ", or ".join(" and ".join(choice) for choice in choices)
+        names = [" and ".join(choice) for choice in choices]
+        expected = ", or ".join(names)
         has = ", ".join(self.keys) or "none of them"
         raise InputError(f"{self.path}: the embeddings are named by {has}; {expected} is needed")
 
@@ -102,9 +103,11 @@ class Embeddings:
         Raises:
             InputError: where a key has two different embeddings.
         """
-        slices = [slice(start, end) for start, end in pairwise(self.ends.tolist())]
-        keys = zip(*(self.keys[column] for column in columns), strict=True)
-        entries = ((str(self.path), key, entry) for key, entry in zip(keys, slices, strict=True))
+        key_columns = [self.keys[column] for column in columns]
+        keys = zip(*key_columns, strict=True)
+        entries: list[tuple[str, Key, slice]] = []
+        for key, (start, end) in zip(keys, pairwise(self.ends.tolist()), strict=True):
+            entries.append((str(self.path), key, slice(start, end)))
 
         def are_equal(first: slice, second: slice) -> bool:
             return np.array_equal(self.vectors[first], self.vectors[second])
@@ -117,7 +120,8 @@ class Embeddings:
         Raises:
             InputError: where a row has none, or two.
         """
-        return self.vectors[[s.start for s in self.slices(rows, *choices)]]
+        starts = [vectors.start for vectors in self.slices(rows, *choices)]
+        return self.vectors[starts]
 
     def slices(self, rows: Rows, *choices: tuple[str, ...]) -> list[slice]:
         """Return the slice of each row's vectors; `choices` as for `columns`.
@@ -263,7 +267,10 @@ def _parquet(path: Path, tokens: bool) -> Read:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path}: not a complete Parquet file ({reason})") from error
 
-    names = {c: table.column(c).to_pylist() for c in KEYS if c in expected}
+    names: dict[str, list[Any]] = {}
+    for key in KEYS:
+        if key in expected:
+            names[key] = table.column(key).to_pylist()
     if "embedding" not in expected:
         return names, None, None
 

@@ -139,7 +139,10 @@ def need_extra(metric: str, modules: Sequence[str]) -> None:
 
 def local(name: str) -> Path | None:
     """A file or folder by its path, or by its name in the weights folder; None where there is none."""
-    return next((p for p in (expand_home(name), weights_root() / name) if p.exists()), None)
+    for path in (expand_home(name), weights_root() / name):
+        if path.exists():
+            return path
+    return None
 
 
 def require(path: Path | None, subject: str, problem: str, remedy: str) -> Path:
@@ -173,7 +176,7 @@ def transformers_folder(metric: str, name: str) -> Path:
 
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder}: no config.json; a folder of a transformers model is expected")
-    weights = next((folder / w for w in WEIGHTS if (folder / w).is_file()), None)
+    weights = _find_weights(folder)
     if weights is None:
         raise InputError(f"{folder}: no weights; {' or '.join(WEIGHTS)} is expected")
 
@@ -184,7 +187,8 @@ def transformers_folder(metric: str, name: str) -> Path:
 
 def transformers_hash(folder: Path) -> str:
     """Return one hash of all that a transformers model is read from."""
-    weights = next(folder / w for w in WEIGHTS if (folder / w).is_file())
+    weights = _find_weights(folder)
+    assert weights is not None, "checked by `transformers_folder`"
     descriptions: set[Path] = set()
     for pattern in DESCRIPTIONS:
         descriptions.update(path for path in folder.glob(pattern) if path.is_file())
@@ -196,6 +200,14 @@ def transformers_hash(folder: Path) -> str:
         *descriptions,
     }
     return hash_of(sorted(parts - {folder / RANDOM}))
+
+
+def _find_weights(folder: Path) -> Path | None:
+    """Return the first file of weights in a folder; None where there is none."""
+    for name in WEIGHTS:
+        if (folder / name).is_file():
+            return folder / name
+    return None
 
 
 def _packaged(name: str) -> Path | None:
@@ -279,10 +291,9 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         table = table["state_dict"]
     if not isinstance(table, dict) or not table:
         raise InputError(f"{path}: not a table of tensors; is it a checkpoint?")
-    if strangers := [k for k, v in table.items() if not isinstance(v, torch.Tensor)]:
-        raise InputError(
-            f"{path}: '{strangers[0]}' is not a tensor; is it a checkpoint of a model?"
-        )
+    for key, value in table.items():
+        if not isinstance(value, torch.Tensor):
+            raise InputError(f"{path}: '{key}' is not a tensor; is it a checkpoint of a model?")
 
     if all(key.startswith("module.") for key in table):
         table = {key.removeprefix("module."): value for key, value in table.items()}

@@ -195,7 +195,8 @@ def _importance(
     """Return a weight for each word (a row of `matrix`); None where no reference has a known word."""
     weights: list[Floats] = []
     for reference in references:
-        words = [vectors[word] for word in dict.fromkeys(reference) if word in vectors]
+        distinct_words = dict.fromkeys(reference)
+        words = [vectors[word] for word in distinct_words if word in vectors]
         if words:
             nearest = (matrix @ np.stack(words).T).max(axis=1)
             weights.append(np.clip(1 - nearest, 0, None) / 2)

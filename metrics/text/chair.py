@@ -177,10 +177,12 @@ class _Chair(WordMetric):
 
     def compute_blame(self, rows: Rows) -> list[Floats]:
         """Blame the words of each mention of an object that the image does not have."""
-        blame = [np.zeros(len(caption.split())) for caption in rows.captions]
-        for values, (mentions, _) in zip(blame, self._mentions(rows), strict=True):
+        blame: list[Floats] = []
+        for caption, (mentions, _) in zip(rows.captions, self._mentions(rows), strict=True):
+            values = np.zeros(len(caption.split()))
             for mention in mentions:
                 values[list(mention.positions)] = 1.0
+            blame.append(values)
 
         return blame
 
@@ -308,7 +310,7 @@ def read_vocabulary(synonyms: str | None) -> Vocabulary:
     if synonyms is not None:
         path = expand_home(synonyms)
         for number, line in enumerate(read_text(path).splitlines(), start=1):
-            first, *synonyms_of_line = (" ".join(part.lower().split()) for part in line.split(","))
+            first, *synonyms_of_line = [" ".join(part.split()) for part in line.lower().split(",")]
             if not first:
                 continue
             if first not in names:
@@ -327,10 +329,13 @@ def read_vocabulary(synonyms: str | None) -> Vocabulary:
         for noun in nouns:
             vocabulary[qualifier, noun] = vocabulary.get((noun,), "")
 
-    vocabulary |= {tuple(phrase.split()): name for phrase, name in PHRASES.items()}
+    for phrase, name in PHRASES.items():
+        vocabulary[tuple(phrase.split())] = name
 
     # A plural never takes the place of a name: "glasses" would be no plural if a file named them.
-    plurals = {(*phrase[:-1], plural(phrase[-1])): name for phrase, name in vocabulary.items()}
+    plurals: dict[tuple[str, ...], str] = {}
+    for (*beginning, last_word), name in vocabulary.items():
+        plurals[(*beginning, plural(last_word))] = name
     return plurals | vocabulary
 
 
@@ -362,7 +367,8 @@ def _read_labels(path: str, vocabulary: Vocabulary) -> dict[str, set[str]]:
 
     labels: dict[str, set[str]] = {}
     for image, names in content.items():
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if not is_list:
             raise InputError(f"{file}: image '{image}': {names!r} is not a list of labels")
 
         objects = [vocabulary.get(tuple(name.lower().split())) for name in names]

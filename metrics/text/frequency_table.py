@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,15 +73,18 @@ def key_saved_counts(counts: Mapping[tuple[str, ...], int]) -> Counts:
 
     keys = [np.empty((2, 0), np.uint64)]
     documents: list[int] = []
-    for n in sorted({len(ngram) for ngram in counts}):
-        counts_of_length = {ngram: count for ngram, count in counts.items() if len(ngram) == n}
-        numbers = np.array([[words[word] for word in ngram] for ngram in counts_of_length])
+    ngrams_by_length: dict[int, list[tuple[str, ...]]] = {}
+    for ngram in counts:
+        ngrams_by_length.setdefault(len(ngram), []).append(ngram)
 
-        key = np.zeros((2, len(counts_of_length)), dtype=np.uint64)
+    for _, ngrams in sorted(ngrams_by_length.items()):
+        numbers = np.array([[words[word] for word in ngram] for ngram in ngrams])
+
+        key = np.zeros((2, len(ngrams)), dtype=np.uint64)
         for column in numbers.T:
             key = _append_words(key, hashes[:, column])
         keys.append(key)
-        documents += counts_of_length.values()
+        documents += [counts[ngram] for ngram in ngrams]
 
     high, low = np.concatenate(keys, axis=1)
     order = np.lexsort((low, high))
@@ -103,10 +107,10 @@ def write_table(folder: Path, documents: int, n_ngrams: int, stretches: Iterable
 
     # NumPy cannot map a file of no numbers.
     size = max(n_ngrams, 1)
-    columns = [
-        np.lib.format.open_memmap(unfinished / f"{name}.npy", "w+", dtype, (size,))
-        for name, dtype in (("high", np.uint64), ("low", np.uint64), ("counts", np.uint32))
-    ]
+    columns: list[Any] = []
+    for name, dtype in (("high", np.uint64), ("low", np.uint64), ("counts", np.uint32)):
+        path = unfinished / f"{name}.npy"
+        columns.append(np.lib.format.open_memmap(path, "w+", dtype, (size,)))
     end = 0
     for stretch in stretches:
         begin = end
@@ -130,11 +134,9 @@ class FrequencyTable:
 
     def __init__(self, folder: Path) -> None:
         self.documents = int(np.load(folder / "documents.npy"))
-        self._high, self._low, self._counts = (
-            # A plain array is faster to slice than a map.
-            np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))
-            for name in ("high", "low", "counts")
-        )
+        self._high = _read_column(folder, "high")
+        self._low = _read_column(folder, "low")
+        self._counts = _read_column(folder, "counts")
 
     def look_up(self, keys: KeyHalves) -> Floats:
         """Return the number of documents that have each n-gram, shape (n,); 0 for unlisted ones.
@@ -166,3 +168,8 @@ class FrequencyTable:
                 high = high[~is_match]
 
         return counts
+
+
+def _read_column(folder: Path, name: str) -> NDArray[Any]:
+    # A plain array is faster to slice than a map.
+    return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))

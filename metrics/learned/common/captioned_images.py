@@ -62,7 +62,7 @@ def load_captioned_images(
         train_ids = _images_of_side("train", origin, captions, sides_of_images)
         validation_ids = _images_of_side("validation", origin, captions, sides_of_images)
     else:
-        shuffled = [str(i) for i in session.rng("captioned").permutation(sorted(captions))]
+        shuffled = session.rng("captioned").permutation(sorted(captions)).tolist()
         cut = max(1, round(VALIDATION_SHARE * len(shuffled)))
         train_ids = sorted(shuffled[cut:])
         validation_ids = sorted(shuffled[:cut])
@@ -142,13 +142,15 @@ def _read_captions(path: Path) -> tuple[dict[str, list[str]], dict[str, str]]:
 
     sides: dict[str, str] = {}
     splits = table.texts("split") if "split" in table else []
-    for place, image_id, split in zip(table.places, image_ids, splits, strict=False):
+    for location, image_id, split in zip(table.places, image_ids, splits, strict=False):
         side = _SIDES.get(split.lower())
         if side is None:
-            raise InputError(f"{place}: split is '{split}'; one of {', '.join(_SIDES)} is expected")
+            raise InputError(
+                f"{location}: split is '{split}'; one of {', '.join(_SIDES)} is expected"
+            )
         if sides.setdefault(image_id, side) != side:
             raise InputError(
-                f"{place}: image '{image_id}' is in {side}, and on an earlier row in {sides[image_id]}"
+                f"{location}: image '{image_id}' is in {side}, and on an earlier row in {sides[image_id]}"
             )
 
     return captions, sides

@@ -126,13 +126,17 @@ class TrainingSession:
             origin: the file, or the word for other captions.
             train, validation: the captions by image id.
         """
-        sides = (train, validation)
-        texts = [text for side in sides for captions in side.values() for text in captions]
+        n_images = 0
+        lengths: list[int] = []
+        for side in (train, validation):
+            n_images += len(side)
+            for captions in side.values():
+                lengths += [len(text.split()) for text in captions]
         self.captions = {
             "origin": origin,
-            "images": sum(len(side) for side in sides),
-            "captions": len(texts),
-            "words": sorted(len(text.split()) for text in texts),
+            "images": n_images,
+            "captions": len(lengths),
+            "words": sorted(lengths),
         }
 
     def rng(self, *names: str | int) -> np.random.Generator:

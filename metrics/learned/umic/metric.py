@@ -83,7 +83,10 @@ def load_uniter(
             f"{path}: {sizes.hidden} dimensions are not a whole number of attention heads of 64; set heads"
         )
 
-    present: list[Head] = [h for h, name in HEADS.items() if f"{name}.weight" in tensors]
+    present: list[Head] = []
+    for possible_head, name in HEADS.items():
+        if f"{name}.weight" in tensors:
+            present.append(possible_head)
     if head is not None and head not in present:
         remedy = "; a checkpoint of UNITER? metric umic_c rates with it" if head == "rank" else ""
         raise InputError(f"{path}: no head {HEADS[head]}{remedy}")
@@ -131,7 +134,11 @@ def _check_matrices(path: Path, tensors: Mapping[str, Tensor], names: Sequence[s
 def _rename_tensors(table: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return tensors under the names of `Uniter`, without unused ones."""
     word_embeddings = "embeddings.word_embeddings.weight"
-    body = next((p for p in _BODY_PREFIXES if f"{p}{word_embeddings}" in table), "uniter.")
+    body = "uniter."
+    for prefix in _BODY_PREFIXES:
+        if f"{prefix}{word_embeddings}" in table:
+            body = prefix
+            break
     heads = tuple(HEADS.values())
 
     tensors: dict[str, Tensor] = {}
@@ -376,7 +383,7 @@ class Umic(Metric):
 
     def _checkpoint(self) -> Path:
         names = CHECKPOINTS[self.head] if self.checkpoint is None else (self.checkpoint,)
-        paths = [path for name in names if (path := local(name))]
+        paths = list(filter(None, map(local, names)))
         return require(
             paths[0] if paths else None,
             f"metric {self.spec}",
@@ -400,7 +407,7 @@ class Umic(Metric):
         else:
             root = weights_root()
             folders = (self._checkpoint().parent, root, root / "bert-base-cased")
-            paths = (folder / name for folder in folders for name in VOCABULARIES)
+            paths = [folder / name for folder in folders for name in VOCABULARIES]
             path = next((path for path in paths if path.is_file()), None)
         return require(
             path,
@@ -416,7 +423,7 @@ class Umic(Metric):
         self._vocabulary()
         with Regions(self._features()) as regions:
             image_ids = dict.fromkeys(self._image_ids(rows))
-            missing = [i for i in image_ids if i not in regions]
+            missing = [image_id for image_id in image_ids if image_id not in regions]
             if missing:
                 raise UnavailableError(
                     f"metric {self.spec}",

@@ -237,9 +237,8 @@ class Negatives:
         #: By tag, the words and the upper bounds of their parts of the unit interval.
         self._vocabulary: dict[str, tuple[list[str], NDArray[np.float64]]] = {}
         for part, counts in counts_by_tag.items():
-            words = sorted(
-                counts
-            )  # so that what is drawn does not depend on the order of the captions
+            # Sorted, so that what is drawn does not depend on the order of the captions.
+            words = sorted(counts)
             shares = _cumulative_shares([counts[word] for word in words])
             self._vocabulary[part] = words, shares
 
@@ -319,9 +318,9 @@ class Negatives:
         similar_share: float,
     ) -> str:
         """Draw a caption of another image, which is similar with the given probability."""
-        n_ways = len(self._similar_images)
-        way = int(rng.integers(n_ways)) if n_ways > 1 else 0
-        nearest = self._similar_images[way].get(image, [])[:N_NEAREST] if n_ways else []
+        n_rules = len(self._similar_images)
+        rule = int(rng.integers(n_rules)) if n_rules > 1 else 0
+        nearest = self._similar_images[rule].get(image, [])[:N_NEAREST] if n_rules else []
         similar = [neighbour for neighbour in nearest if neighbour in self._captions]
         # Where there is none, no number is drawn for it.
         is_similar = similar and rng.random() < similar_share
@@ -353,7 +352,7 @@ def _cumulative_shares(counts: Sequence[int]) -> NDArray[np.float64]:
 def _draw_indices(rng: np.random.Generator, indices: Sequence[int]) -> list[int]:
     """Draw each index with the probability `CHANGED_SHARE`, but at least one."""
     is_drawn = rng.random(len(indices)) < CHANGED_SHARE
-    drawn = [i for i, is_in in zip(indices, is_drawn, strict=True) if is_in]
+    drawn = [indices[position] for position in np.flatnonzero(is_drawn).tolist()]
     if not drawn:
         drawn = [indices[int(rng.integers(len(indices)))]]
     return drawn

@@ -324,10 +324,10 @@ class UmicRecipe(Recipe):
         """Train by UNITER's masked words and image-text matching, half of whose captions are wrong."""
         from torch.nn import functional
 
-        validation_batches = [
-            validation.make_matching(session.rng("matching", i), rows, has_masks=False)
-            for i, rows in enumerate(validation.split_rows(_BATCH_SIZE))
-        ]
+        validation_batches: list[MatchingBatch] = []
+        for i, rows in enumerate(validation.split_rows(_BATCH_SIZE)):
+            rng = session.rng("matching", i)
+            validation_batches.append(validation.make_matching(rng, rows, has_masks=False))
 
         def loss(batch: MatchingBatch) -> torch.Tensor:
             states = network.uniter(*batch.pairs, n_states=batch.pairs[0].shape[1])
@@ -366,10 +366,9 @@ class UmicRecipe(Recipe):
         from ._uniter_network import compute_logit
 
         group_size = 1 + len(self.negatives)
-        validation_batches = [
-            validation.make_groups(session.rng("validation", i), rows)
-            for i, rows in enumerate(validation.split_rows(_BATCH_SIZE // group_size or 1))
-        ]
+        validation_batches: list[Any] = []
+        for i, rows in enumerate(validation.split_rows(_BATCH_SIZE // group_size or 1)):
+            validation_batches.append(validation.make_groups(session.rng("validation", i), rows))
 
         def loss(batch: Any) -> torch.Tensor:
             logits = compute_logit(network, network(*batch), "rank")

@@ -110,10 +110,13 @@ def load_similar_images(path: Path, captioned: CaptionedImages) -> SimilarImages
 def _read_embeddings(path: Path, captioned: CaptionedImages) -> SimilarImages:
     embeddings = Embeddings.read(path)
     slices = embeddings.entries(embeddings.columns(("image_id",)))
-    rows = {short_image_id(image): part.start for (image,), part in slices.items()}
+    rows: dict[str, int] = {}
+    for (image,), part in slices.items():
+        rows[short_image_id(image)] = part.start
     images = [image for image in captioned if image in rows]
-    vectors = embeddings.vectors[[rows[image] for image in images]]
-    return find_nearest_images(vectors, images) if images else {}
+    if not images:
+        return {}
+    return find_nearest_images(embeddings.vectors[[rows[image] for image in images]], images)
 
 
 def _read_pairs(path: Path) -> SimilarImages:

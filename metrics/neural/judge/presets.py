@@ -108,9 +108,9 @@ def read_prompt(path: str, preset: Preset) -> str:
         InputError: where the file lacks a place that the preset's prompt has.
     """
     text = read_text(expand_home(path))
-    for place in re.findall(r"\{(?:caption(?:_[12])?|references)\}", preset.prompt):
-        if place not in text:
-            raise InputError(f"{path}: no {place}, where inputs={preset.inputs} has it")
+    for placeholder in re.findall(r"\{(?:caption(?:_[12])?|references)\}", preset.prompt):
+        if placeholder not in text:
+            raise InputError(f"{path}: no {placeholder}, where inputs={preset.inputs} has it")
 
     return text
 
@@ -215,17 +215,22 @@ def _read_integer(content: str) -> int:
 def _smooth_integer(choice: Any, integer: int) -> float:
     """Average whole numbers by their probabilities behind the first dollar sign, as G-VEval does."""
     places = _places(choice)
-    at = next((i + 1 for i, (token, _) in enumerate(places) if "$" in token), len(places))
-    if at >= len(places) or places[at][0] != str(integer):
+    # The number begins behind the first token with a dollar sign.
+    dollars = [position for position, (token, _) in enumerate(places) if "$" in token]
+    position = dollars[0] + 1 if dollars else len(places)
+    if position >= len(places) or places[position][0] != str(integer):
         raise UnusableError(
             f"the number {integer} is not a single token after a dollar sign, so it cannot be "
             f"smoothed; smoothing=none takes it as it is"
         )
 
-    likely = places[at][1]
+    likely = places[position][1]
     pattern = re.compile(r"[0-9]|[1-9][0-9]|100")
-    weights = {int(token): p for token, p in likely.items() if pattern.fullmatch(token)}
-    total = sum(number * p for number, p in weights.items())
+    weights: dict[int, float] = {}
+    for token, probability in likely.items():
+        if pattern.fullmatch(token):
+            weights[int(token)] = probability
+    total = sum(number * probability for number, probability in weights.items())
 
     return total / sum(weights.values()) / 100
 
@@ -305,7 +310,9 @@ def _places(choice: Any) -> list[tuple[str, dict[str, float]]]:
     try:
         places: list[tuple[str, dict[str, float]]] = []
         for entry in choice["logprobs"]["content"]:
-            likely = {str(t["token"]): math.exp(t["logprob"]) for t in entry["top_logprobs"]}
+            likely: dict[str, float] = {}
+            for candidate in entry["top_logprobs"]:
+                likely[str(candidate["token"])] = math.exp(candidate["logprob"])
             likely.setdefault(str(entry["token"]), math.exp(entry["logprob"]))
             places.append((str(entry["token"]), likely))
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -315,7 +322,9 @@ def _places(choice: Any) -> list[tuple[str, dict[str, float]]]:
         raise UnusableError(
             "the answer has no probabilities (logprobs); smoothing=none does without them"
         )
-    if any(not sum(likely.values()) <= 1.001 for _, likely in places):
-        raise UnusableError("the probabilities of the answer (logprobs) are none")
+    for _, likely in places:
+        # NaN is above nothing and below nothing, and is refused too.
+        if not sum(likely.values()) <= 1.001:
+            raise UnusableError("the probabilities of the answer (logprobs) are none")
 
     return places

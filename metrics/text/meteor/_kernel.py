@@ -468,10 +468,10 @@ def _match_paraphrases(
     length = phrases.length
     to = phrases.to
     text = pair.text2 if is_reference else pair.text1
-    other = pair.text1 if is_reference else pair.text2
+    opposite = pair.text1 if is_reference else pair.text2
 
     # From the last to the first, so that each chain runs in the order of the text.
-    for o in range(phrases.first[other + 1] - 1, phrases.first[other] - 1, -1):
+    for o in range(phrases.first[opposite + 1] - 1, phrases.first[opposite] - 1, -1):
         p = phrases.phrase[o]
         chain[o] = head[p] if stamp[p] == number else -1
         head[p] = o

@@ -202,15 +202,15 @@ class WordProperties:
             sets=np.concatenate([np.empty(0, np.int32), *sets]),
         )
 
-    def append(self, other: WordProperties) -> WordProperties:
+    def append(self, later: WordProperties) -> WordProperties:
         """Return the properties of these words and of others behind them."""
         joined: dict[str, Any] = {}
         for field in fields(self):
-            parts = [getattr(self, field.name), getattr(other, field.name)]
+            parts = [getattr(self, field.name), getattr(later, field.name)]
             joined[field.name] = np.concatenate(parts)
 
         # The lists of the words behind begin where those of these words end.
-        later_starts = len(self.sets) + other.set_first[1:]
+        later_starts = len(self.sets) + later.set_first[1:]
         joined["set_first"] = np.append(self.set_first, later_starts).astype(np.int32)
         return WordProperties(**joined)
 

@@ -146,8 +146,12 @@ def _score_rows(rows: Rows) -> Floats:
     """Compute all parts, shape (len(rows), len(PARTS)), in the order of `PARTS`."""
     scores = np.full((len(rows), len(PARTS)), np.nan)
     for i, by_kind in compute_figures(rows):
-        values = [by_kind[kind][figure] for kind, figure in PARTS.values()]
-        scores[i] = [np.nan if v is None else v for v in values]
+        values: list[float] = []
+        for kind, figure in PARTS.values():
+            value = by_kind[kind][figure]
+            # The jar prints null where a figure is undefined.
+            values.append(np.nan if value is None else value)
+        scores[i] = values
     return scores
 
 

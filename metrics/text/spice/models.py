@@ -65,12 +65,12 @@ class Jar:
     @property
     def file(self) -> str:
         parts = (self.artifact, self.version, self.classifier)
-        return "-".join(part for part in parts if part) + ".jar"
+        return "-".join(filter(None, parts)) + ".jar"
 
     @property
     def coordinates(self) -> str:
         parts = (self.group, self.artifact, self.version, self.classifier)
-        return ":".join(p for p in parts if p)
+        return ":".join(filter(None, parts))
 
 
 JARS = (
@@ -109,7 +109,7 @@ def jar_folder() -> Path:
 
 def missing_jars(root: Path) -> list[Jar]:
     """List the jars that are not in a folder, or not of the right size."""
-    return [j for j in JARS if not _has_size(root / j.file, j.size)]
+    return [jar for jar in JARS if not _has_size(root / jar.file, jar.size)]
 
 
 def pending_download() -> LargeDownload | None:
@@ -240,7 +240,10 @@ def _fetch_from_maven(
 
 
 def _fetch_error(jars: list[Jar], reason: str) -> InputError:
-    files = ", ".join(f"{j.file} ({j.coordinates}, {j.size / 1e6:.0f} MB)" for j in jars)
+    descriptions: list[str] = []
+    for jar in jars:
+        descriptions.append(f"{jar.file} ({jar.coordinates}, {jar.size / 1e6:.0f} MB)")
+    files = ", ".join(descriptions)
     return InputError(
         f"SPICE needs {files}, which could not be downloaded from Maven Central ({reason}); run captau data "
         f"fetch dataset={NAME} where there is network, and put the files into {jar_folder()}, or name "
