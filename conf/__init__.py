@@ -29,7 +29,11 @@ def shipped_names(name: str) -> frozenset[str]:
     """Return the names in a config group that captau brings itself; none for an unknown group."""
     folder = resources.files(__name__) / name
     files = folder.iterdir() if folder.is_dir() else ()
-    return frozenset(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml"))
+    names: set[str] = set()
+    for file in files:
+        if file.name.endswith(".yaml"):
+            names.add(file.name.removesuffix(".yaml"))
+    return frozenset(names)
 
 
 def own_files(name: str) -> dict[str, Path]:

@@ -115,9 +115,12 @@ def unknown(kind: str, name: str, known_names: Iterable[str], *, listed_by: str 
     names = sorted(set(known_names))
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     # A part of a name, or a name with more at its end, need not be similar as a whole.
-    longer = [n for n in names if n.startswith(name) or name.startswith(n)]
+    longer: list[str] = []
+    for known_name in names:
+        if known_name.startswith(name) or name.startswith(known_name):
+            longer.append(known_name)
     is_close = bool(longer or difflib.get_close_matches(name, names, n=1, cutoff=0.75))
-    near += [n for n in longer if n not in near][:3]
+    near += [longer_name for longer_name in longer if longer_name not in near][:3]
 
     hint = f"did you mean {' or '.join(near)}? " if near and name else ""
     if hint and is_close and not listed_by and len(names) > _MOST_LISTED:

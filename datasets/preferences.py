@@ -44,7 +44,10 @@ def make_preferences(rows: Iterable[PreferenceRow], rater: str = PEOPLE) -> pd.D
     frame = pd.DataFrame(
         list(rows), columns=pd.Index(["pair_id", "item_a", "item_b", "dimension", "strength"])
     )
-    strengths = [STRENGTHS[s] if isinstance(s, str) else float(s) for s in frame["strength"]]
+    strengths: list[float] = []
+    for strength in frame["strength"]:
+        is_winner = isinstance(strength, str)
+        strengths.append(STRENGTHS[strength] if is_winner else float(strength))
     return frame.assign(rater=rater, strength=strengths)[list(PREFERENCE_COLUMNS)]
 
 

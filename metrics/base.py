@@ -48,7 +48,11 @@ def later_options(options: Any) -> dict[str, Any]:
     Files, digests and stored scores from before lack these fields, and hold while they have their defaults.
     """
     names = getattr(options, "later_fields", ())
-    return {f.name: f.default for f in dataclasses.fields(options) if f.name in names}
+    defaults: dict[str, Any] = {}
+    for field in dataclasses.fields(options):
+        if field.name in names:
+            defaults[field.name] = field.default
+    return defaults
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,7 +30,7 @@ from .registry import register
 from .rows import Rows
 
 #: How much of what a script wrote a message shows, in characters.
-_SHOWN = 200
+_MOST_QUOTED = 200
 
 
 def find_uv(subject: str) -> str:
@@ -136,7 +136,7 @@ class Script(OutsideMetric):
         if status or len(scores) < len(lines):
             errors.seek(0)
             words = errors.read().decode("utf-8", "replace").strip().splitlines()
-            last_words = f": {words[-1].strip()[:_SHOWN]}" if words else ""
+            last_words = f": {words[-1].strip()[:_MOST_QUOTED]}" if words else ""
             raise InputError(
                 f"{self.label}: it ended with status {status} after {len(scores):,} of {len(lines):,} captions{last_words}"
             )
@@ -154,7 +154,7 @@ class Script(OutsideMetric):
             return math.nan
 
         if isinstance(score, bool) or not isinstance(score, int | float):
-            text = line.decode("utf-8", "replace").strip()[:_SHOWN]
+            text = line.decode("utf-8", "replace").strip()[:_MOST_QUOTED]
             raise InputError(
                 f'{self.label}: it wrote {text!r} for {row}; {{"score": NUMBER}} is expected, and other words on stderr'
             )

@@ -138,16 +138,7 @@ def _read_run_options(
             )
         config[group_name] = list(names)
 
-    rater = config.get("rater")
-    if isinstance(rater, Mapping):
-        # The options of a rater are those of its own file.
-        options = dict(options)
-        for name, value in rater.items():
-            key = f"rater.{name}"
-            options[key] = Option(key, None, "")
-            config[key] = value
-        config["rater"] = rater.get("name")
-
+    options = _with_rater_options(options, config)
     is_of_other_command = run.command != command.name
     left_out = command.options.own_meaning if is_of_other_command else ()
     stored: dict[str, str] = {}
@@ -160,6 +151,23 @@ def _read_run_options(
         if not is_choice and value not in ([], option.default):
             stored[key] = _hydra_text(value)
     return stored
+
+
+def _with_rater_options(
+    options: Mapping[str, Option], config: dict[str, Any]
+) -> Mapping[str, Option]:
+    """Return options with those of a stored rater, which its own file declares; their values move to their keys."""
+    rater = config.get("rater")
+    if not isinstance(rater, Mapping):
+        return options
+
+    by_key = dict(options)
+    for name, value in rater.items():
+        key = f"rater.{name}"
+        by_key[key] = Option(key, None, "")
+        config[key] = value
+    config["rater"] = rater.get("name")
+    return by_key
 
 
 def _look_up(config: Mapping[str, Any], key: str, default: Any) -> Any:

@@ -22,19 +22,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..runs.output_folder import OutputFolder
+    from ..runs.tables import ResultTable
 
 
 def _show_result(result: Any, folder: Path, *, has_details: bool = True) -> None:
     """Print the tables of a run, without what is a detail unless they are asked for, its folder and its summary."""
     tables = result.tables
     if not has_details:
-        tables = [t.without_columns(t.details) for t in tables if not t.is_detail]
+        tables = _without_details(tables)
     show_tables(tables)
     show_text(f"\nwritten to {folder}")
     if tables != result.tables:
         show_text("details=true prints the other columns and tables, which table.md has as well")
     if summary := getattr(result, "summary", ""):
         show_text(summary)
+
+
+def _without_details(tables: Iterable[ResultTable]) -> list[ResultTable]:
+    """Return the tables that are no details, without the columns that are."""
+    shorter_tables: list[ResultTable] = []
+    for table in tables:
+        if not table.is_detail:
+            shorter_tables.append(table.without_columns(table.details))
+    return shorter_tables
 
 
 def _print_faults(lines: Iterable[str]) -> None:

@@ -181,7 +181,9 @@ class _View:
         ranks = self.ranks.iloc[list(rows)].to_numpy(dtype=float)
         packed = np.where(np.isnan(ranks), UNDEFINED, np.round(np.nan_to_num(ranks) * STEPS))
         images, of_image = _codes(items["image_id"])
-        systems, of_system = _codes([s if isinstance(s, str) else "" for s in items["system"]])
+        # A caption without a system has None or NaN there.
+        system_names = [name if isinstance(name, str) else "" for name in items["system"]]
+        systems, of_system = _codes(system_names)
         splits, of_split = _codes(items["split"])
         references, of_references = _codes([tuple(map(str, r)) for r in items["references"]])
         pairs = part.preferences
@@ -270,7 +272,9 @@ def _short_ids(items: pd.DataFrame) -> list[str]:
 def _codes(values: Any) -> tuple[list[Any], list[int]]:
     """The different values in order of appearance, and the place of each."""
     codes_by_value: dict[Any, int] = {}
-    codes = [codes_by_value.setdefault(value, len(codes_by_value)) for value in values]
+    codes: list[int] = []
+    for value in values:
+        codes.append(codes_by_value.setdefault(value, len(codes_by_value)))
     return list(codes_by_value), codes
 
 

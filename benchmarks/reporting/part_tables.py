@@ -235,7 +235,9 @@ class CoefficientTable:
 def _notes(part: RunDataset, heads: set[str]) -> list[str]:
     """Return the lines below the table of coefficients."""
     styles = part.run.run.get("metrics", {})
-    notes: list[str] = [styles.get(m, {}).get("note", "") for m in part.metrics]
+    notes: list[str] = []
+    for metric in part.metrics:
+        notes.append(styles.get(metric, {}).get("note", ""))
 
     missing = part.run.find_reasons(part.dataset)
     for metric, reason in missing.items():

@@ -78,9 +78,7 @@ def fetch(
     missing_sources = sources_to_fetch(root, card)
     if not missing_sources:
         return []
-    stand_ins = [source for source in card.sources if source.alternative]
-    if not all(source.is_downloaded for source in stand_ins):
-        stand_ins = []
+    stand_ins = _stand_ins(card)
     done: list[Path] = []
     failed: list[str] = []
 
@@ -107,12 +105,16 @@ def fetch(
                 get([source for source in stand_ins if state(root, card, source) != "right"])
 
     missing_sources = sources_to_fetch(root, card)
-    by_hand = [source for source in missing_sources if not source.is_downloaded]
-    if by_hand:
-        failed.append(_by_hand(card, by_hand))
     if missing_sources:
+        failed += _by_hand(card, missing_sources)
         raise InputError(f"dataset {card.name}: {'; '.join(failed)}")
     return done
+
+
+def _stand_ins(card: Card) -> list[SourceFile]:
+    """List the files that stand in for others; none where one of them cannot be downloaded."""
+    stand_ins = [source for source in card.sources if source.alternative]
+    return stand_ins if all(source.is_downloaded for source in stand_ins) else []
 
 
 def _refuse_offline(sources: Sequence[SourceFile]) -> str:
@@ -203,9 +205,12 @@ def _group_by_address(sources: Iterable[SourceFile]) -> list[list[SourceFile]]:
     return list(groups.values())
 
 
-def _by_hand(card: Card, sources: list[SourceFile]) -> str:
+def _by_hand(card: Card, sources: Iterable[SourceFile]) -> list[str]:
+    """Say of the files that cannot be downloaded how to get them."""
     ways: dict[str, list[str]] = {}
     for source in sources:
+        if source.is_downloaded:
+            continue
         names = dict.fromkeys(Path(path).name for path in (source.path, *source.also))
         forms = list(names)
         file_names = " or ".join(forms[:3]) + (" or the like" if len(forms) > 3 else "")
@@ -214,7 +219,7 @@ def _by_hand(card: Card, sources: list[SourceFile]) -> str:
     sentences: list[str] = []
     for remedy, file_names in ways.items():
         sentences.append(f"{', '.join(file_names)} cannot be fetched: {remedy}")
-    return "; ".join(sentences)
+    return sentences
 
 
 @dataclass(frozen=True)

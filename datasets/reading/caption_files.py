@@ -155,20 +155,9 @@ def read_systems(
         source, "caption", finder, None if report is None else count_fault
     ):
         try:
-            image_id = image_key(row.cells, row.where)
-            caption = field(row.cells, "caption", str, row.where)
-            system = _find_system(row.cells, row.where)
-            candidates = systems.setdefault(system, CandidateFile(source, {}, {}))
-            if image_id in candidates.captions:
-                raise InputError(
-                    f"{row.where}: a second caption for image '{image_id}', whose first is on {unit} "
-                    f"{candidates.lines[image_id]}; keep one per image{_swapped(row)}"
-                )
+            _add_caption(systems, source, row, unit)
         except InputError as error:
             count_fault(error)
-            continue
-        candidates.captions[image_id] = replace_surrogates(caption)
-        candidates.lines[image_id] = row.line
 
     if not systems and not n_faults:
         raise InputError(f"{source.name}: it contains no captions")
@@ -178,6 +167,27 @@ def read_systems(
     for name, file in systems.items():
         read[name] = dataclasses.replace(file, notes=notes, left_out=" ".join(finder.remarks))
     return read
+
+
+def _add_caption(
+    systems: dict[str, CandidateFile], source: JsonSource, row: CaptionRow, unit: str
+) -> None:
+    """Add a row's caption to those of its system.
+
+    Raises:
+        InputError: where it is malformed, or its image has a caption of the system already.
+    """
+    image_id = image_key(row.cells, row.where)
+    caption = field(row.cells, "caption", str, row.where)
+    system = _find_system(row.cells, row.where)
+    candidates = systems.setdefault(system, CandidateFile(source, {}, {}))
+    if image_id in candidates.captions:
+        raise InputError(
+            f"{row.where}: a second caption for image '{image_id}', whose first is on {unit} "
+            f"{candidates.lines[image_id]}; keep one per image{_swapped(row)}"
+        )
+    candidates.captions[image_id] = replace_surrogates(caption)
+    candidates.lines[image_id] = row.line
 
 
 def _check_systems(systems: Mapping[str, CandidateFile]) -> None:

@@ -325,7 +325,10 @@ def select_rows(table: Table, where: str | None, *, keep_flagged: bool) -> tuple
             raise InputError(f"{table.path}: no row has {where}; {column} is {values}")
         table = table.keep(matching_rows)
 
-    flagged = {name: table.column(name) for name in FLAGS if name in table}
+    flagged: dict[str, list[Any]] = {}
+    for name in FLAGS:
+        if name in table:
+            flagged[name] = table.column(name)
     if not flagged or keep_flagged:
         return table, []
 

@@ -210,34 +210,37 @@ def _read_comparisons(table: Table, image: str) -> RatingFile:
 
 
 def match_rated_images(
-    rows: Sequence[tuple[str, str]], known: Collection[str], file_name: str
+    rows: Sequence[tuple[str, str]], images: Collection[str], file_name: str
 ) -> dict[str, str]:
     """Return the image of the captions for each image id of rated rows, by the first rule that matches all.
 
     Args:
         rows: the place and the image id of each.
-        known: the images of the captions.
+        images: those of the captions.
         file_name: of the captions, for messages.
 
     Raises:
         InputError: where an image is not among them.
     """
     ids = dict.fromkeys(image_id for _, image_id in rows)
-    if all(image_id in known for image_id in ids):
+    if all(image_id in images for image_id in ids):
         return {image_id: image_id for image_id in ids}
 
-    named = {image_id: image_id for image_id in known}
-    for rule in rules_for(ids, known):
+    named = {image_id: image_id for image_id in images}
+    for rule in rules_for(ids, images):
         matched, _ = match_forms(ids, named, rule.reduce)
         if len(matched) == len(ids) == len(set(matched.values())):
             return matched
 
-    missing = [(location, image_id) for location, image_id in rows if image_id not in known]
-    n_missing = len({image_id for _, image_id in missing})
-    location, image_id = missing[0]
+    # The first row of each image that is not there.
+    locations: dict[str, str] = {}
+    for location, image_id in rows:
+        if image_id not in images:
+            locations.setdefault(image_id, location)
+    image_id, location = next(iter(locations.items()))
     raise InputError(
-        f"{location}: image '{image_id}' is not among the captions of {file_name}, where an image is '{next(iter(known))}' "
-        f"({n_missing:,} of {len(ids):,} rated images are not); give the captions that were rated"
+        f"{location}: image '{image_id}' is not among the captions of {file_name}, where an image is '{next(iter(images))}' "
+        f"({len(locations):,} of {len(ids):,} rated images are not); give the captions that were rated"
     )
 
 

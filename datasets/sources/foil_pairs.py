@@ -60,10 +60,9 @@ def join_references(root: Path, card: Card, pairs: Sequence[FoilPair]) -> Captio
     Raises:
         InputError: where no pair is of an image with references.
     """
-    references_by_image = {
-        image_id: tuple(map(collapse_blanks, texts))
-        for image_id, texts in all_coco_references(root, card).items()
-    }
+    references_by_image: dict[str, tuple[str, ...]] = {}
+    for image_id, texts in all_coco_references(root, card).items():
+        references_by_image[image_id] = tuple(map(collapse_blanks, texts))
 
     # A caption that several pairs of an image share is one item.
     builder = CaptionSetBuilder(joins_equal=True)

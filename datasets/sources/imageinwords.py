@@ -105,18 +105,13 @@ def _read(
             continue
 
         preferences: Mapping[str, Any] = field(row, key, dict, where) if key else row
-        strengths = {
-            dimension: _strength(preferences, name, systems, where)
-            for name, dimension in DIMENSIONS.items()
-        }
-
         image = field(row, image_key, str, where)
-        a, b = (
-            builder.add_item(image, field(row, name, str, where), system=system)
-            for name, system in systems_by_key.items()
-        )
-        for dimension, strength in strengths.items():
-            builder.prefer(image, a, b, dimension, strength)
+        items: list[int] = []
+        for name, system in systems_by_key.items():
+            items.append(builder.add_item(image, field(row, name, str, where), system=system))
+        for name, dimension in DIMENSIONS.items():
+            strength = _strength(preferences, name, systems, where)
+            builder.prefer(image, items[0], items[1], dimension, strength)
 
     return builder.build(card)
 

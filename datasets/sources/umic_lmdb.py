@@ -198,7 +198,7 @@ COMPOSITE = replace(
 _SOURCE = re.compile(r"(coco_(train|val|test)\d{4}|flickr8k|flickr30k|pascal50s)_.")
 
 _RELEASED_HASHES = {
-    c.sources[0].sha256 for c in (CAPEVAL1K, COMPOSITE_8K, COMPOSITE_30K, COMPOSITE_COCO)
+    card.sources[0].sha256 for card in (CAPEVAL1K, COMPOSITE_8K, COMPOSITE_30K, COMPOSITE_COCO)
 }
 
 

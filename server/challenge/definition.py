@@ -148,8 +148,11 @@ class Challenge:
     @property
     def splits(self) -> tuple[str, ...]:
         """Return the splits of the reference sets, of each of which a submission has results; empty for one part."""
-        splits = [references.split for references in self.reference_sets if references.split]
-        return tuple(dict.fromkeys(splits))
+        splits: dict[str, None] = {}
+        for references in self.reference_sets:
+            if references.split:
+                splits[references.split] = None
+        return tuple(splits)
 
     @property
     def scores_people(self) -> bool:

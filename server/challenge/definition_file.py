@@ -340,10 +340,13 @@ def _read_human(document: YamlDocument, value: Any, folder: Path) -> dict[str, A
     else:
         requests = [value]
 
-    choices = [request for request in requests if request in HUMAN_CHOICES]
-    file_names = [
-        request for request in requests if isinstance(request, str) and request not in HUMAN_CHOICES
-    ]
+    choices: list[str] = []
+    file_names: list[str] = []
+    for request in requests:
+        if request in HUMAN_CHOICES:
+            choices.append(request)
+        elif isinstance(request, str):
+            file_names.append(request)
     is_known = len(requests) > 0 and len(choices) + len(file_names) == len(requests)
     if not is_known or len(choices) > 1 or len(file_names) > 1:
         message = f"one of {', '.join(HUMAN_CHOICES)}, a file, or one of each is expected"

@@ -200,8 +200,8 @@ def find_look_alike(connection: Connection, table: Table, name: str) -> int | No
     """Return the number of the account or team whose name looks like this one; None if there is none."""
     look = look_of(name)
     rows = connection.execute(select(table.c.id, table.c.name))
-    for number, other in rows:
-        if look_of(other) == look:
+    for number, other_name in rows:
+        if look_of(other_name) == look:
             return number
 
     return None

@@ -132,7 +132,11 @@ def select_submissions(
                 run=row.run,
             )
 
-    return [Submission(**row, result=results_by_number.get(row["id"])) for row in rows]
+    loaded: list[Submission] = []
+    for row in rows:
+        result = results_by_number.get(row["id"])
+        loaded.append(Submission(**row, result=result))
+    return loaded
 
 
 def change_submissions(

@@ -187,9 +187,11 @@ def _is_memory_error(error: BaseException | None) -> bool:
 def _locate(error: BaseException) -> str:
     """Return the type of an error and the innermost lines of code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
-    lines = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
+    locations: list[str] = []
+    for frame in reversed(frames):
+        locations.append(f"{Path(frame.filename).name}:{frame.lineno}")
 
-    return f"{type(error).__name__} at {lines}"
+    return f"{type(error).__name__} at {' < '.join(locations)}"
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from ...datasets.errors import unknown
 from ...datasets.reading.rating_scales import format_conditions
 from .forms.counted_answers import csv_bytes
 from .forms.course import RaterProgress
-from .rater_figures import collect_answers, compute_rater_figures
+from .rater_figures import collect_answers, compute_rater_figures, excluded_raters
 from .store.assignment import RESERVATION_SECONDS
 from .store.study_database import TableRows
 from .store.study_store import StudyStore
@@ -73,7 +73,7 @@ def write_log(store: StudyStore, rows: TableRows) -> bytes:
     """
     form = store.form
     items_by_id = store.items_by_id()
-    excluded = {row["id"] for row in rows["raters"] if row["excluded_at"] is not None}
+    excluded = excluded_raters(rows)
 
     # Two answers may have come at the same time of the clock; their numbers tell them apart.
     answers = sorted(rows["answers"], key=lambda row: (row["at"], row["id"]))

@@ -32,7 +32,7 @@ def collect_answers(store: StudyStore, rows: TableRows) -> CountedAnswers:
         store: the study.
         rows: all rows of its database (`StudyStore.load_all_rows`).
     """
-    excluded = _excluded_raters(rows)
+    excluded = excluded_raters(rows)
     items_by_id = store.items_by_id()
     codes = {row["id"]: store.rater_code(row["id"]) for row in rows["raters"]}
 
@@ -69,7 +69,7 @@ def collect_answers(store: StudyStore, rows: TableRows) -> CountedAnswers:
     return store.form.select_answers(answers, for_paper=False)
 
 
-def _excluded_raters(rows: TableRows) -> set[int]:
+def excluded_raters(rows: TableRows) -> set[int]:
     """Return the numbers of the raters who are excluded."""
     excluded: set[int] = set()
     for row in rows["raters"]:
@@ -182,7 +182,7 @@ def compute_rater_figures(store: StudyStore, rows: TableRows) -> dict[int, Rater
     """Return the figures of every rater, excluded ones too, by number."""
     dimension = store.form.main_dimension or ""
     by_rater = {row["id"]: _RaterAnswers() for row in rows["raters"]}
-    excluded = _excluded_raters(rows)
+    excluded = excluded_raters(rows)
 
     ratings_by_item: dict[int, list[tuple[int, float]]] = {}
     items_by_id = store.items_by_id()

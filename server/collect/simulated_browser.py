@@ -116,7 +116,8 @@ class Browser:
         self, method: str, path: str, body: str | bytes | None = None, **headers: str
     ) -> tuple[int, dict[str, str], bytes]:
         """Send a request; return the response's status, headers and content."""
-        sent = {"cookie": "; ".join(f"{k}={v}" for k, v in self.cookies.items()), **headers}
+        cookies = [f"{name}={value}" for name, value in self.cookies.items()]
+        sent = {"cookie": "; ".join(cookies), **headers}
         if body is not None:
             sent.setdefault("content-type", "application/x-www-form-urlencoded")
 

@@ -76,8 +76,8 @@ def readable_by_others(files: Sequence[Path]) -> list[Path]:
     """Return the files that their mode lets other users of the machine read."""
     if os.name != "posix":
         return []
-    others = stat.S_IRGRP | stat.S_IROTH
-    return [file for file in files if file.stat().st_mode & others]
+    reading_bits = stat.S_IRGRP | stat.S_IROTH
+    return [file for file in files if file.stat().st_mode & reading_bits]
 
 
 def protect_files(files: Sequence[Path]) -> None:

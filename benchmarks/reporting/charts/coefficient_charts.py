@@ -13,6 +13,7 @@ from ...evaluation.overview import MEAN, DatasetsOverview
 from ...runs.frames import groups_of, make_frame
 from ...runs.tables import (
     MISSING,
+    AnyCell,
     ResultTable,
     Row,
     coefficient_cell,
@@ -71,9 +72,12 @@ def _forest_chart(
     kinds = [part.metric_kind(metric) for metric in rows["metric"]]
     lines: list[Row] = []
     for label, row in zip(labels, rows.to_dict("records"), strict=True):
-        numbers = [coefficient_cell(float(row[name]), coefficient) for name in _VALUE_AND_ENDS]
-        counts = [count_cell(int(row[name])) for name in ("n_items", "n_ratings")]
-        lines.append(Row(label, [*numbers, *counts, row["note"]]))
+        cells: list[AnyCell] = []
+        for name in _VALUE_AND_ENDS:
+            cells.append(coefficient_cell(float(row[name]), coefficient))
+        for name in ("n_items", "n_ratings"):
+            cells.append(count_cell(int(row[name])))
+        lines.append(Row(label, [*cells, row["note"]]))
     points = "pairs" if style.is_of_preferences else "ratings"
     title = f"{part.title}, {dimension}: {sign}"
     heads = ["value", "from", "to", "items", points, "remark"]

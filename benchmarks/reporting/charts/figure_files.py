@@ -95,12 +95,14 @@ class Figures:
         return f"Figures({', '.join(self.files)})"
 
     def _repr_html_(self) -> str:
-        return "".join(
-            f'<img alt="{escape(name)}" style="max-width: 100%" src="{kind},'
-            f'{base64.b64encode(content).decode()}">'
-            for name, content in self.files.items()
-            if (kind := _DATA_KINDS.get(name.rpartition(".")[2]))
-        )
+        html = ""
+        for name, content in self.files.items():
+            kind = _DATA_KINDS.get(name.rpartition(".")[2])
+            # A notebook shows no PDF within its page.
+            if kind:
+                address = f"{kind},{base64.b64encode(content).decode()}"
+                html += f'<img alt="{escape(name)}" style="max-width: 100%" src="{address}">'
+        return html
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write the figures into a folder, and return their paths.
@@ -152,7 +154,10 @@ FORMATS: dict[str, dict[str, None]] = {
 
 def files_of(figure: Any, name: str, formats: Sequence[str] = ("svg", "png")) -> dict[str, bytes]:
     """Return a figure as files, NAME.svg and so on; `style` is on."""
-    return {f"{name}.{form}": _saved(figure, form, FORMATS[form]) for form in formats}
+    files: dict[str, bytes] = {}
+    for form in formats:
+        files[f"{name}.{form}"] = _saved(figure, form, FORMATS[form])
+    return files
 
 
 def _saved(figure: Any, form: str, metadata: dict[str, None], **options: Any) -> bytes:
@@ -210,8 +215,11 @@ def inline(figure: Any, identity: str, title: str, description: str) -> str:
 
 def _links(root: ElementTree.Element) -> set[str]:
     """The ids that something in a figure points to."""
-    values = [value for element in root.iter() for value in element.attrib.values()]
-    return {name for value in values for name in re.findall(r"(?:^|url\()#([\w-]+)", value)}
+    names: set[str] = set()
+    for element in root.iter():
+        for value in element.attrib.values():
+            names.update(re.findall(r"(?:^|url\()#([\w-]+)", value))
+    return names
 
 
 def _paged(key: str, value: str, identity: str) -> str:
@@ -238,7 +246,10 @@ def _short(number: str) -> str:
 
 def legend(axis: Any, handles: list[Any], labels: list[str], **options: Any) -> None:
     """A legend that also names what begins with an underscore, which matplotlib would leave out."""
-    visible_labels = [f"\u200b{label}" if label.startswith("_") else label for label in labels]
+    visible_labels: list[str] = []
+    for label in labels:
+        # A blank without width in front makes it another beginning.
+        visible_labels.append(f"\u200b{label}" if label.startswith("_") else label)
     axis.legend(handles, visible_labels, **options)
 
 

@@ -153,8 +153,8 @@ def _dots(
                 ends = 100 * np.array([measure.value - measure.std, measure.value + measure.std])
                 axis.plot(ends, [y, y], color=colour, linestyle="-", linewidth=1.2)
         axis.set_xlabel("×100")
-        least = min(0, *(100 * measure.value for measure in measures.values()))
-        axis.set_xlim(least - 2, 102)
+        lowest = min(0, *(100 * measure.value for measure in measures.values()))
+        axis.set_xlim(lowest - 2, 102)
         axis.set_title(f"{part.title}, {dimension}")
         return figure
 

@@ -92,7 +92,12 @@ def _of_headline(part: RunPart, charts: Sequence[Chart]) -> list[Chart]:
         return list(charts)
     headline = figure_files.slug(*part.file_words, *CoefficientTable(part).leading_column)
     of_coefficients = ("forest", "significance")
-    return [c for c in charts if c.kind not in of_coefficients or c.name == f"{c.kind}_{headline}"]
+    quoted_charts: list[Chart] = []
+    for chart in charts:
+        # Of the charts of coefficients only the headline's is kept.
+        if chart.kind not in of_coefficients or chart.name == f"{chart.kind}_{headline}":
+            quoted_charts.append(chart)
+    return quoted_charts
 
 
 def _select_figures(

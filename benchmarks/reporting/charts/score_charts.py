@@ -196,11 +196,11 @@ def _name_extremes(matrix: Floats, labels: Sequence[str]) -> str:
     if not pairs:
         return ""
 
-    least, *least_alike = min(pairs)
-    most, *most_alike = max(pairs)
+    lowest, *least_alike = min(pairs)
+    highest, *most_alike = max(pairs)
     return (
-        f" Most alike: {most_alike[1]} and {most_alike[0]}, {figures.percent_cell(most)}; "
-        f"least: {least_alike[1]} and {least_alike[0]}, {figures.percent_cell(least)}."
+        f" Most alike: {most_alike[1]} and {most_alike[0]}, {figures.percent_cell(highest)}; "
+        f"least: {least_alike[1]} and {least_alike[0]}, {figures.percent_cell(lowest)}."
     )
 
 
@@ -277,7 +277,8 @@ def _curves(
 ) -> Callable[[], Any]:
     def draw() -> Any:
         figure, axis = figures.make_figure(3.9, 3.2)
-        draw_curves(axis, rows, areas, {m: part.label(m) for m in part.metrics})
+        labels = {metric: part.label(metric) for metric in part.metrics}
+        draw_curves(axis, rows, areas, labels)
         axis.axhline(base, color=figures.MUTED, linewidth=0.8, linestyle=":")
         axis.set_title(f"{part.title}, {dimension}")
         return figure

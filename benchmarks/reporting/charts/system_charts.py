@@ -119,11 +119,11 @@ def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
         figure, axes = figures.make_panels(len(panels), 2, 5, 0.35 * tallest + 1)
         for axis, (names, panel) in zip(axes, panels, strict=True):
             heights = range(len(panel))
-            low, high, value = (
-                panel[c].where(np.isfinite(panel[c])) for c in ("ci_low", "ci_high", "value")
-            )
-            axis.hlines(heights, low, high)
-            axis.plot(value, heights, "o")
+            # matplotlib leaves a gap where a value is NaN, and cannot draw an infinite one.
+            finite = panel[["ci_low", "ci_high", "value"]]
+            finite = finite.where(np.isfinite(finite))
+            axis.hlines(heights, finite["ci_low"], finite["ci_high"])
+            axis.plot(finite["value"], heights, "o")
             axis.set_yticks(heights, panel["system"])
             axis.invert_yaxis()
             axis.locator_params(axis="x", nbins=5)

@@ -108,6 +108,10 @@ def _place_labels(examples: pd.DataFrame) -> list[tuple[str, float, float, float
         ["precision", "recall"], ascending=[False, True]
     )
     for word, x, y in zip(ranked["word"], ranked["recall"], ranked["precision"], strict=True):
-        near = [height for _, neighbour, _, height in labels if abs(neighbour - x) < 0.25]
-        labels.append((word, x, y, min([y - 0.03, *(height - 0.045 for height in near)])))
+        label_height = y - 0.03
+        for _, neighbour, _, height in labels:
+            # A label stands below those before it that it would overlap.
+            if abs(neighbour - x) < 0.25:
+                label_height = min(label_height, height - 0.045)
+        labels.append((word, x, y, label_height))
     return labels

@@ -185,7 +185,10 @@ def _half_width(scored: SystemScores, spec: str, style: MetricStyle) -> AnyCell:
 
 def scale_note(styles: Sequence[MetricStyle]) -> str:
     """Say by what a table's scores are multiplied."""
-    unscaled = [s.label for s in styles if s.scale != 100]
+    unscaled: list[str] = []
+    for style in styles:
+        if style.scale != 100:
+            unscaled.append(style.label)
     if len(unscaled) == len(styles):
         return "Scores as computed"
     if not unscaled:
@@ -335,7 +338,10 @@ def rank_by_score(
         ranks = rank_clusters(values, by_pair, 1 - statistics.level)
 
     order = sorted(values, key=lambda system: -values[system])
-    return [Standing(system, values[system], ranks.get(system)) for system in order]
+    standings: list[Standing] = []
+    for system in order:
+        standings.append(Standing(system, values[system], ranks.get(system)))
+    return standings
 
 
 def find_score_tests(

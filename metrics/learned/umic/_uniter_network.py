@@ -257,10 +257,15 @@ def read_sizes(tensors: Mapping[str, Tensor], heads: int | None) -> UniterSizes:
         heads: attention heads; if None, one for each 64 dimensions.
     """
     words, hidden = tensors[WORDS].shape
+    layers: set[str] = set()
+    for name in tensors:
+        # As in uniter.encoder.layer.11.output.dense.weight.
+        if name.startswith("uniter.encoder.layer."):
+            layers.add(name.split(".")[3])
 
     return UniterSizes(
         hidden=hidden,
-        layers=len({k.split(".")[3] for k in tensors if k.startswith("uniter.encoder.layer.")}),
+        layers=len(layers),
         heads=heads or hidden // 64,
         intermediate=len(tensors[INTERMEDIATE]),
         vocabulary=words,

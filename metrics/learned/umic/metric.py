@@ -97,9 +97,17 @@ def load_uniter(
 
     required: list[Head] = [head] if head else present
     parts = ("uniter.", *(HEADS[h] for h in required))
-    expected = {name: t for name, t in network.state_dict().items() if name.startswith(parts)}
-    unused_heads = tuple(name for h, name in HEADS.items() if h not in required)
-    used = {name: t for name, t in tensors.items() if not name.startswith(unused_heads)}
+    expected: dict[str, Tensor] = {}
+    for name, tensor in network.state_dict().items():
+        if name.startswith(parts):
+            expected[name] = tensor
+
+    # The other head may be in the file as well, and of other sizes.
+    unused_heads = tuple(name for other_head, name in HEADS.items() if other_head not in required)
+    used: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if not name.startswith(unused_heads):
+            used[name] = tensor
     check_shapes(path, expected, used)
 
     # A head that the file lacks stays at zero.
@@ -289,8 +297,10 @@ def score_pairs(
                     return compute_logit(network, network(*pairs), head).double().cpu().numpy()
 
             # Pairs of like lengths share a batch, which is padded to its longest; what does not fit fails first.
-            lengths = {j: len(texts[j]) + len(images[image_ids[j]]) for j in rows}
-            longest_first = sorted(rows, key=lambda j: -lengths[j])
+            lengths: dict[int, int] = {}
+            for j in rows:
+                lengths[j] = len(texts[j]) + len(images[image_ids[j]])
+            longest_first = sorted(rows, key=lengths.__getitem__, reverse=True)
             for batch, batch_logits in batches(longest_first, batch_size, run, remark):
                 logits[list(batch)] = batch_logits
                 advance(len(batch))

@@ -212,7 +212,10 @@ class Negatives:
         substitution: Substitution = "keywords",
         similar_share: float = SIMILAR_SHARE,
     ) -> None:
-        self._captions = {image: list(texts) for image, texts in captions.items() if texts}
+        self._captions: dict[str, list[str]] = {}
+        for image, texts in captions.items():
+            if texts:
+                self._captions[image] = list(texts)
         if len(self._captions) < 2:
             raise InputError("negative captions need the captions of two images at least")
 

@@ -171,7 +171,11 @@ def compute_figures(rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
     if failures:
         _warn(rows, texts, failures)
 
-    parsed_rows = [i for i, row in enumerate(texts) if failures.keys().isdisjoint(row)]
+    parsed_rows: list[int] = []
+    for i, row in enumerate(texts):
+        # One caption or reference without a scene leaves its row without a score.
+        if failures.keys().isdisjoint(row):
+            parsed_rows.append(i)
     if not parsed_rows:
         return
 
@@ -229,7 +233,10 @@ def parse_scenes(captions: Iterable[str]) -> dict[str, Scene]:
 def _warn(rows: Rows, texts: list[tuple[Any, ...]], failures: dict[str, ParseFailure]) -> None:
     """Log each caption that could not be parsed, with the first row that has it."""
     for caption, failure in failures.items():
-        labels = [rows.label(i) for i, row in enumerate(texts) if caption in row]
+        labels: list[str] = []
+        for i, row in enumerate(texts):
+            if caption in row:
+                labels.append(rows.label(i))
         more = f" and {len(labels) - 1} rows more" if len(labels) > 1 else ""
         words = caption.split()
         beginning = " ".join(words[:8])

@@ -92,8 +92,8 @@ def rank_entries(
             continue
 
         n_placed += 1
-        place = place_of_quality.setdefault(quality, n_placed)
-        rows.append(BoardRow(entry, place, ranks.get(entry.number)))
+        shared_place = place_of_quality.setdefault(quality, n_placed)
+        rows.append(BoardRow(entry, shared_place, ranks.get(entry.number)))
 
     return rows[::-1] if is_reversed else rows
 

@@ -47,7 +47,9 @@ async def show_sign_up(request: Request, site: CurrentSite, visitor: CurrentVisi
 async def sign_up(request: Request, site: CurrentSite) -> Response:
     """Create an account and show its recovery codes once."""
     fields = await site.read_form(request, site.unsigned_session(request))
-    values = {name: field_value(fields, name)[:100] for name in ("name", "team", "code")}
+    values: dict[str, str] = {}
+    for name in ("name", "team", "code"):
+        values[name] = field_value(fields, name)[:100]
 
     if not site.joins.take(client_address(request)):
         raise TooManyRequestsError

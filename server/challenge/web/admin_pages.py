@@ -37,7 +37,10 @@ async def show_dashboard(site: CurrentSite, session: AdminSession) -> Response:
     now = site.store.clock()
     challenges: list[dict[str, Any]] = []
     for challenge in site.challenges.values():
-        states = [s.state for s in submissions if s.challenge == challenge.name]
+        states: list[str] = []
+        for submission in submissions:
+            if submission.challenge == challenge.name:
+                states.append(submission.state)
         values = {
             "definition": challenge,
             "open_phase": challenge.open_phase(now),

@@ -18,7 +18,7 @@ from ...web.site import visible_origin
 from ...web.visitors import RowNumber, field_value, form_schema
 from ..export import export_files
 from ..forms.course import RaterProgress
-from ..rater_figures import compute_rater_figures
+from ..rater_figures import compute_rater_figures, excluded_raters
 from .site import CurrentSite
 
 _FORM = form_schema("token", "why", "sure", "note", "many")
@@ -50,7 +50,10 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
             answers_needed[unit.id] = len(unit.stages) or site.study.ratings
             answers_given[unit.id] = row["given"]
     units_by_answers = Counter(answers_given.values())
-    n_done = sum(min(n, answers_needed[unit_id]) for unit_id, n in answers_given.items())
+    n_done = 0
+    for unit_id, n_given in answers_given.items():
+        # More answers than a unit needs do not make up for those that others lack.
+        n_done += min(n_given, answers_needed[unit_id])
 
     form_cells: dict[int, dict[str, Any]] = {}
     for row in rows["raters"]:
@@ -61,7 +64,10 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
     for number, (unit, item) in store.items_by_id().items():
         if unit.is_rated and store.form.is_counted(unit, item):
             rated_items.add(number)
-    times = [row["at"] for row in rows["answers"] if row["item"] in rated_items]
+    times: list[float] = []
+    for row in rows["answers"]:
+        if row["item"] in rated_items:
+            times.append(row["at"])
 
     return site.render(
         "dashboard.html",
@@ -72,7 +78,7 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
         form_columns=list(course.describe(course.begin())),
         rater_code=store.rater_code,
         starts_with_ratings=store.starts_with_ratings,
-        excluded={row["id"] for row in rows["raters"] if row["excluded_at"] is not None},
+        excluded=excluded_raters(rows),
         agreement=agreement,
         units_by_answers=sorted(units_by_answers.items()),
         n_done=n_done,
