@@ -97,7 +97,7 @@ def is_unsegmented(text: str) -> bool:
         return False
 
     # Vowel signs are no word characters to `re`, and would end a run of letters.
-    letters = "".join(c for c in text if unicodedata.category(c)[0] != "M")
+    letters = "".join([char for char in text if unicodedata.category(char)[0] != "M"])
     n_letters = 0
     n_longest_words = 0
     for run in re.findall(r"[^\W\d_]+", letters):
@@ -132,7 +132,7 @@ def comparison_form(text: str) -> str:
     if lowered.isascii():
         return form
 
-    letters = "".join(c for c in lowered if _is_foreign(c))
+    letters = "".join(filter(_is_foreign, lowered))
     return f"{form}\0{letters}" if letters else form or lowered
 
 

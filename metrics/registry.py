@@ -216,7 +216,7 @@ def split_parameters(inside: str, spec: str) -> list[tuple[str | None, str]]:
 def _parse_value(text: str, hint: Any, label: str) -> Any:
     """Convert `text` to the type that the field's annotation asks for."""
     kinds = typing.get_args(hint) or (hint,)
-    literals = [k for k in kinds if isinstance(k, str)]
+    literals = [kind for kind in kinds if isinstance(kind, str)]
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
     bare = text[1:-1] if is_quoted else text
 
@@ -236,7 +236,8 @@ def _parse_value(text: str, hint: Any, label: str) -> Any:
     if str in kinds:
         return bare
 
-    expected = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
+    names = [getattr(kind, "__name__", str(kind)) for kind in kinds]
+    expected = " or ".join(names)
     raise InputError(f"{label} is '{text}', not {expected}")
 
 

@@ -559,18 +559,19 @@ class ScoringOptions(Options):
         loaded = composed.get("loaded") or ()
         on_disk = [name for name in composed["datasets"] if name not in loaded]
         present, absent = leave_out_absent(on_disk, optional, data_root_of(composed))
-        datasets = {
-            name: usual
-            for name, usual in composed["datasets"].items()
-            if name in loaded or name in present
-        }
+        datasets: dict[str, Any] = {}
+        for name, usual in composed["datasets"].items():
+            if name in loaded or name in present:
+                datasets[name] = usual
         plain = {**composed.plain, "datasets": datasets, "optional_datasets": [], "absent": absent}
         composed = replace(composed, plain=plain)
 
         # What is usual for a file of one's own depends on what it holds.
         locations = locations_of(composed)
-        own_names = [name for name in present if name == OWN or name in own_files("dataset")]
-        own_sets = {name: locations.load(name) for name in own_names}
+        own_sets: dict[str, Any] = {}
+        for name in present:
+            if name == OWN or name in own_files("dataset"):
+                own_sets[name] = locations.load(name)
         objects = {**composed.objects, "loaded": {**locations.loaded, **own_sets}}
         return super().read(replace(composed, objects=objects))
 

@@ -296,7 +296,10 @@ class ScoredCaptions(RunPart):
     @cached_property
     def rows(self) -> dict[tuple[str, str], dict[str, Any]]:
         """The same by system and metric."""
-        return {(row["system"], row["metric"]): row for row in records_of(self.corpus)}
+        rows: dict[tuple[str, str], dict[str, Any]] = {}
+        for row in records_of(self.corpus):
+            rows[row["system"], row["metric"]] = row
+        return rows
 
     @cached_property
     def systems(self) -> list[str]:

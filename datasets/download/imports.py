@@ -174,10 +174,13 @@ def _matches(
     if entry and (is_named or entry.is_right(source) or not (source.sha256 or source.git_blob)):
         return [(PurePosixPath(source.path), entry)]
     if not is_named:
+        # A file of a common name counts only where a folder says whose it is.
         folder = PurePosixPath(source.path).parts[0].lower()
-        entries = [
-            entry for entry in entries if folder in f"{source_path.name}/{entry.name}".lower()
-        ]
+        all_entries = entries
+        entries = []
+        for entry in all_entries:
+            if folder in f"{source_path.name}/{entry.name}".lower():
+                entries.append(entry)
     for pattern in map(PurePosixPath, source.also):
         matching: list[tuple[int, _OfferedFile]] = []
         for entry in entries:

@@ -141,7 +141,11 @@ def _read_annotations(path: Path) -> dict[str, AnnotatedCaption]:
         text = collapse_blanks(field(row, "caption", str, where))
         captions[field(row, "id", int, where)] = AnnotatedCaption(image_id, text)
 
-    return {str(annotation_id): captions[annotation_id] for annotation_id in sorted(captions)}
+    in_order: dict[str, AnnotatedCaption] = {}
+    # As numbers, by which COCO's captions of an image are in order.
+    for annotation_id in sorted(captions):
+        in_order[str(annotation_id)] = captions[annotation_id]
+    return in_order
 
 
 def _join_ids(
@@ -205,4 +209,7 @@ def _read_references(path: Path) -> dict[str, tuple[str, ...]]:
     if not isinstance(table, dict):
         raise InputError(f"{path}: an object image id → references is expected")
 
-    return {str(k): texts(table, k, f"{path}: image '{k}'") for k in table}
+    references: dict[str, tuple[str, ...]] = {}
+    for image_id in table:
+        references[str(image_id)] = texts(table, image_id, f"{path}: image '{image_id}'")
+    return references

@@ -334,7 +334,9 @@ def _claims(rng: np.random.Generator, system: str, scene: Scene) -> Claims:
         case "wrong_object":
             things[i] = replace(things[i], colour=colours[0], shape=shapes[0])
         case "unrelated":
-            things = [Thing(colours[k], shapes[k], _shuffled(rng, SIZES)[0]) for k in range(2)]
+            things = []
+            for colour, shape in zip(colours[:2], shapes[:2], strict=True):
+                things.append(Thing(colour, shape, _shuffled(rng, SIZES)[0]))
             relations = _shuffled(rng, RELATIONS)[:1]
         case _:  # the exact one
             pass

@@ -141,7 +141,10 @@ def load_flickr8k_cf(root: Path) -> CaptionSet:
             for _ in pair.ratings:  # as the script does: of two equal references one stays
                 if pair.caption in references[pair.image_id]:
                     references[pair.image_id].remove(pair.caption)
-        pairs = [replace(pair, references=tuple(references[pair.image_id])) for pair in pairs]
+        all_pairs = pairs
+        pairs = []
+        for pair in all_pairs:
+            pairs.append(replace(pair, references=tuple(references[pair.image_id])))
 
     return _caption_set(pairs, root, card, "crowd")
 

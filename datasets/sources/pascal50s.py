@@ -191,6 +191,7 @@ def _read_matlab(path: Path, *names: str) -> dict[str, NDArray[Any]]:
     for name in names:
         if name not in table:
             raise InputError(f"{path}: no variable '{name}'; is this the file of CIDEr's authors?")
+    # MATLAB's vectors have two dimensions.
     return {name: np.asarray(table[name]).ravel() for name in names}
 
 

@@ -128,7 +128,8 @@ class _ClipMetric(Metric):
         scores = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
             chunk = range(start, min(start + CHUNK, len(rows)))
-            candidates = texts_of.select([[position[rows.captions[i]]] for i in chunk])
+            captions = [[position[rows.captions[i]]] for i in chunk]
+            candidates = texts_of.select(captions)
             # Several pieces a caption where it is split; the best of them counts.
             counts = [len(candidate.directions) for candidate in candidates]
             pieces = np.concatenate([candidate.directions for candidate in candidates])
@@ -142,7 +143,9 @@ class _ClipMetric(Metric):
                 cosines = (pieces * normalise_rows(pictures[picture_rows])[row_of]).sum(axis=1)
                 by_image = self.weight * np.maximum(np.maximum.reduceat(cosines, starts), 0)
             if "references" in self.needs:
-                groups = [[position[text] for text in rows.references[i]] for i in chunk]
+                groups: list[list[int]] = []
+                for i in chunk:
+                    groups.append([position[text] for text in rows.references[i]])
                 references = texts_of.select(groups)
                 closest = _closest(pieces, [references[row].directions for row in row_of])
                 by_text = np.maximum.reduceat(closest, starts)

@@ -102,7 +102,9 @@ class SentenceCosine(TextModelMetric):
             chunk = range(start, min(start + CHUNK, len(rows)))
             # A text that many rows share has one place among the features.
             captions = [[position[rows.captions[i]]] for i in chunk]
-            reference_texts = [[position[text] for text in rows.references[i]] for i in chunk]
+            reference_texts: list[list[int]] = []
+            for i in chunk:
+                reference_texts.append([position[text] for text in rows.references[i]])
             candidates = texts_of.select(captions)
             references = texts_of.select(reference_texts)
             for i, candidate, of_row in zip(chunk, candidates, references, strict=True):

@@ -92,7 +92,9 @@ class Vifidel(FromFiles):
         references: list[list[list[str]]] = [[] for _ in captions]
         is_weighed = self.importance == "references"
         if is_weighed:
-            references = [[words(text) for text in texts] for texts in rows.references]
+            references = []
+            for texts in rows.references:
+                references.append([words(text) for text in texts])
 
         vocabulary = set(chain(*objects, *captions))
         for texts in references:

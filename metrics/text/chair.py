@@ -224,7 +224,10 @@ class _Chair(WordMetric):
                 present |= labels[images[index]]
 
             of_caption = objects_of(caption)
-            wrong = [mention for mention in of_caption if mention.object_name not in present]
+            wrong: list[Mention] = []
+            for mention in of_caption:
+                if mention.object_name not in present:
+                    wrong.append(mention)
             mentions.append((wrong, len(of_caption)))
 
         return mentions

@@ -239,7 +239,7 @@ def silence_message(program: str) -> str:
 
 def exit_message(program: str, status: int, stderr: bytes) -> str:
     """Write one line about a Java that stopped."""
-    lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = stderr.decode("utf-8", "replace").strip().splitlines()
     ending = f"was killed by signal {-status}" if status < 0 else f"stopped with status {status}"
     last_line = f": {lines[-1].strip()}" if lines else ""
     return (

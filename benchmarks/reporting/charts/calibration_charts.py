@@ -100,16 +100,21 @@ def _draw_curves(
     axis: Any, rows: pd.DataFrame, measured: pd.Series, labels: Mapping[str, str]
 ) -> None:
     """Draw the curves of a panel; those of the greatest areas in colour."""
-    curves = {str(metric): curve for metric, curve in rows.groupby("metric", sort=False)}
-    areas = {metric: float(measured.loc[metric, "auroc"]) for metric in curves}
+    curves: dict[str, pd.DataFrame] = {}
+    areas: dict[str, float] = {}
+    for name, curve in rows.groupby("metric", sort=False):
+        metric = str(name)
+        curves[metric] = curve
+        areas[metric] = float(measured.loc[metric, "auroc"])
     best = sorted(curves, key=lambda metric: -areas[metric])[: len(SERIES)]
 
     axis.plot([0, 1], [0, 1], color=figures.MUTED, linewidth=0.8, linestyle=":")
     handles: list[Any] = []
     names: list[str] = []
-    for metric in [m for m in curves if m not in best]:
-        curve = curves[metric]
-        axis.plot(curve["fpr"], curve["tpr"], color=figures.MUTED, linewidth=0.5, linestyle="-")
+    for metric, curve in curves.items():
+        if metric not in best:
+            axis.plot(curve["fpr"], curve["tpr"], color=figures.MUTED, linewidth=0.5, linestyle="-")
+    # The best curves are drawn last, above all others.
     for number, metric in enumerate(best):
         curve = curves[metric]
         (line,) = axis.plot(

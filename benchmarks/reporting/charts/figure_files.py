@@ -183,9 +183,13 @@ def inline(figure: Any, identity: str, title: str, description: str) -> str:
     for key in ("width", "height", "version"):
         root.attrib.pop(key, None)
     # Its own style sheet would be the page's, and its metadata tell nobody anything.
-    for child in [c for c in root if c.tag != f"{{{_SVG}}}g"]:
+    for child in list(root):
+        if child.tag == f"{{{_SVG}}}g":
+            continue
         if child.tag != f"{{{_SVG}}}defs" or child.find(f"{{{_SVG}}}style") is not None:
             root.remove(child)
+
+    # Ids that nothing points to would only make the page longer.
     links = _links(root)
     for element in root.iter():
         if (name := element.attrib.pop("id", None)) in links:
@@ -194,16 +198,20 @@ def inline(figure: Any, identity: str, title: str, description: str) -> str:
             value = _paged(key, element.attrib.pop(key), identity)
             if value:
                 element.set(key.replace(f"{{{_LINK}}}", ""), value)
+
     root.set("role", "img")
     root.set("aria-labelledby", f"{identity}-title {identity}-desc")
     for index, (tag, text) in enumerate((("title", title), ("desc", description))):
         element = ElementTree.Element(f"{{{_SVG}}}{tag}", {"id": f"{identity}-{tag}"})
         element.text = text
         root.insert(index, element)
+
     pixels = float(width) * 4 / 3
     # As wide as its place, within what can be read; the page scrolls it where there is no room.
     root.set("style", f"--drawn: {pixels:.0f}px")
     root.set("viewBox", f"0 0 {_short(width)} {_short(height)}")
+
+    # A page knows SVG without the names of XML.
     text = ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
     text = re.sub(r'\sxmlns:ns\d+="[^"]*"', "", text)
     text = re.sub(r"(</?)ns\d+:", r"\1", text)

@@ -56,13 +56,10 @@ def draw_charts(
     run = read_run(folder)
     if not (run.has_correlations or run.has_corpus_scores):
         return _select_figures(run, kinds, formats)
+
     figure_files.require_packages("plot", "matplotlib")
     is_usual = not kinds
-    every_kind = ("overview", *CHART_TITLES)
-    kinds = every_kind if tuple(kinds) == ("all",) else tuple(kinds) or ("overview", *USUAL_KINDS)
-    for kind in kinds:
-        if kind not in every_kind:
-            raise unknown("kind", kind, every_kind)
+    kinds = _kinds_to_draw(kinds)
     overview = DatasetsOverview.of_run(run) if "overview" in kinds else None
     parts = run_parts(run, good, precision)
     files: dict[str, bytes] = {}
@@ -70,6 +67,7 @@ def draw_charts(
     if "overview" in kinds and overview is None:
         undrawn.append("no overview: a run of captau bench of several datasets has one")
     kinds = tuple(kind for kind in kinds if kind != "overview")
+
     with StepProgress(len(parts) * len(kinds)) as progress, figure_files.style():
         if overview is not None:
             chart = make_overview_chart(overview)
@@ -79,11 +77,30 @@ def draw_charts(
                 charts, reason = make_charts(part, kind)
                 for chart in _of_headline(part, charts) if is_usual else charts:
                     files |= figure_files.files_of(chart.draw(), chart.name, formats)
-                undrawn += [f"{part.title}: no {kind}: {reason}"] if not charts else []
+                if not charts:
+                    undrawn.append(f"{part.title}: no {kind}: {reason}")
                 progress.advance()
+
+    # Nobody asked for the usual kinds one by one, so that nothing is said of those without data.
     if not files:
         raise InputError(f"nothing to draw ({'; '.join(undrawn)})")
     return figure_files.Figures(files, () if is_usual else undrawn)
+
+
+def _kinds_to_draw(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds of charts that are named: every one for `all`, and the usual ones where none is.
+
+    Raises:
+        InputError: on an unknown kind.
+    """
+    every_kind = ("overview", *CHART_TITLES)
+    if tuple(names) == ("all",):
+        return every_kind
+
+    for name in names:
+        if name not in every_kind:
+            raise unknown("kind", name, every_kind)
+    return tuple(names) or ("overview", *USUAL_KINDS)
 
 
 def _of_headline(part: RunPart, charts: Sequence[Chart]) -> list[Chart]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ....metrics.base import Floats
 from ...evaluation.systems.system_battles import BattleSet
 from ...runs.tables import ResultTable, Row
 from ..run_parts import ScoredCaptions
@@ -20,7 +21,8 @@ from .score_charts import make_violin_chart
 def corpus_charts(part: ScoredCaptions) -> Iterator[Chart]:
     """Make for each metric a chart of the systems' corpus scores, the best system first."""
     for metric in part.metrics:
-        order = [s.label for s in part.standings[metric]]
+        order = [standing.label for standing in part.standings[metric]]
+        # A metric that is undefined on all captions ranks no system.
         if order:
             yield _corpus_chart(part, metric, order)
 
@@ -35,7 +37,10 @@ def _corpus_chart(part: ScoredCaptions, metric: str, order: list[str]) -> Chart:
         figure, axis = figures.make_row_figure(order)
         factor = part.styles[metric]["scale"]
         for y, row in enumerate(rows):
-            score, low, high = (factor * float(row[c]) for c in columns)
+            score = factor * float(row["score"])
+            low = factor * float(row["ci_low"])
+            high = factor * float(row["ci_high"])
+            # Without resampling there is no interval.
             if np.isfinite(low):
                 axis.plot([low, high], [y, y], color=SERIES[0], linestyle="-", linewidth=1.2)
             axis.plot(score, y, "o", color=SERIES[0], markersize=4.5, linestyle="none")
@@ -70,7 +75,7 @@ def difference_charts(part: ScoredCaptions) -> Iterator[Chart]:
             scale, decimals = style["scale"], style["decimals"]
             yield make_difference_chart(
                 rows.rename(columns={"system_a": "a", "system_b": "b"}),
-                {s.label: s.label for s in part.standings[metric]},
+                {standing.label: standing.label for standing in part.standings[metric]},
                 (scale, decimals),
                 1 - part.statistics.level,
                 name=figures.slug("significance", *part.file_words, metric),
@@ -88,8 +93,12 @@ def system_violin_charts(part: ScoredCaptions) -> Iterator[Chart]:
         finite = scores[np.isfinite(scores)]
         systems = part.items["system"].loc[finite.index]
         label = part.label(metric)
+        scores_by_system: dict[str, Floats] = {}
+        for system in part.systems:
+            scores_by_system[system] = finite[systems == system].to_numpy(dtype=float)
+
         yield make_violin_chart(
-            {s: finite[systems == s].to_numpy(dtype=float) for s in part.systems},
+            scores_by_system,
             name=figures.slug("scores", *part.file_words, metric),
             title=f"{part.title}: captions' {label}",
             label=label,
@@ -146,6 +155,7 @@ def win_figures(battles: BattleSet, dataset: str) -> dict[str, bytes]:
         figure, axes = figures.make_panels(len(panels), len(panels), 1.3 * size, size)
         for axis, part in zip(axes, panels, strict=True):
             wins, ties = part.totals
+            # The system that wins most often stands on top, and on the left.
             order = np.argsort(-part.win_shares, kind="stable")
             with np.errstate(invalid="ignore"):
                 shares = ((wins + ties / 2) / (wins + wins.T + ties))[np.ix_(order, order)]

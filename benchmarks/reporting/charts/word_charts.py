@@ -61,9 +61,11 @@ def _draw_named(axis: Any, measures: WordMeasures, label: Sequence[str], part: s
     if part:
         frame = frame[frame["part"] == part]
     words = set(frame["word"])
+    # Another panel, or another dataset, may have those words that are not here.
     examples = select_examples(frame, [word for word in label if word in words])
     axis.scatter(examples["recall"], examples["precision"], s=14, color=SERIES[0])
     for word, x, y, height in _place_labels(examples):
+        # Names stand on the side on which the panel has more room.
         side, shift = ("right", -0.04) if x > 0.6 else ("left", 0.04)
         axis.annotate(
             word,

@@ -177,7 +177,7 @@ def _convert_option(value: Any, hint: Any, label: str) -> Any:
     inner = typing.get_args(hint)
     if origin is tuple:
         elements: Any = value if isinstance(value, list | tuple) else [value]
-        return tuple(_convert_option(element, inner[0], label) for element in elements)
+        return tuple([_convert_option(element, inner[0], label) for element in elements])
     if origin is Literal:
         if value not in inner:
             raise unknown(f"value of {label}", str(value), [str(choice) for choice in inner])
@@ -187,8 +187,10 @@ def _convert_option(value: Any, hint: Any, label: str) -> Any:
     types = inner or (hint,)
     if value is None and type(None) in types:
         return None
-    if tuples := [kind for kind in inner if typing.get_origin(kind) is tuple]:
-        return _convert_option(value, tuples[0], label)
+    # Of a union such as `tuple[str, ...] | None`, the tuple takes one value or several.
+    for kind in inner:
+        if typing.get_origin(kind) is tuple:
+            return _convert_option(value, kind, label)
     if isinstance(value, bool):  # before int, of which it is a kind
         if bool in types:
             return value

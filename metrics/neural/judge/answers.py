@@ -101,8 +101,8 @@ class AnswerFile:
                 data = self.path.read_bytes()
             except IsADirectoryError as error:
                 raise InputError(f"{self.path}: a folder, not a file of answers") from error
-        # A last line without an end was cut when a run was killed; the next answer goes in its place.
 
+        # A last line without an end was cut when a run was killed; the next answer goes in its place.
         self._size = data.rfind(b"\n") + 1
 
         for number, line in enumerate(data[: self._size].splitlines(), start=1):
@@ -157,7 +157,6 @@ class AnswerFile:
         }
 
     def _append(self, request: Mapping[str, Any], answer: Answer) -> None:
-
         name = self._name_request(request)
         record = {**name, **_shorten_answer(answer)}
         line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
@@ -190,9 +189,9 @@ def _shorten_answer(answer: Answer) -> dict[str, Any]:
     with suppress(KeyError, TypeError):
         tokens: list[list[Any]] = []
         for entry in choice["logprobs"]["content"]:
-            likely_tokens = [
-                [likely["token"], likely["logprob"]] for likely in entry["top_logprobs"]
-            ]
+            likely_tokens: list[list[Any]] = []
+            for likely in entry["top_logprobs"]:
+                likely_tokens.append([likely["token"], likely["logprob"]])
             tokens.append([entry["token"], entry["logprob"], likely_tokens])
         record["tokens"] = tokens
 
@@ -201,14 +200,19 @@ def _shorten_answer(answer: Answer) -> dict[str, Any]:
         "finish_reason": choice.get("finish_reason"),
         "usage": answer.get("usage"),
     }
-    return record | {name: value for name, value in optional.items() if value is not None}
+    for name, value in optional.items():
+        if value is not None:
+            record[name] = value
+    return record
 
 
 def _make_answer(record: Mapping[str, Any]) -> Answer:
     """Return the chat completion that a line stands for."""
     tokens: list[dict[str, Any]] = []
     for token, logprob, likely in record.get("tokens", []):
-        top_logprobs = [{"token": t, "logprob": p} for t, p in likely]
+        top_logprobs: list[dict[str, Any]] = []
+        for likely_token, likely_logprob in likely:
+            top_logprobs.append({"token": likely_token, "logprob": likely_logprob})
         tokens.append({"token": token, "logprob": logprob, "top_logprobs": top_logprobs})
 
     message = {"content": record["text"], "refusal": record.get("refusal")}

@@ -243,7 +243,10 @@ class Leaderboards:
             signatures_differ=any(earlier != last_signatures for earlier in signatures),
         )
         # Filters hide teams, and the list to choose from names all of them.
-        teams = {(entry.name, entry.team) for entry in entries if entry.team is not None}
+        teams: set[tuple[str, int]] = set()
+        for entry in entries:
+            if entry.team is not None:
+                teams.add((entry.name, entry.team))
 
         return VisibleBoard(
             board=board,
