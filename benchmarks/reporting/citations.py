@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from string import ascii_lowercase
 from typing import Any
 
 import pandas as pd
 
 from ...conf import group
-from ...datasets.errors import InputError
 from ..evaluation.overview import MEAN
 from ..evaluation.wording import interval_words, rank_words, revision_words
 from ..runs.finished_run import FinishedRun, check_same_data, read_runs
@@ -23,6 +19,7 @@ from ..scoring.catalog import MetricStyle, bibliography, read_config
 from ..scoring.protocol import CHOICES, Judged, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
+from .bibliography import Bibliography
 from .run_parts import ScoredCaptions, scored_parts
 from .tables import named_run
 
@@ -31,67 +28,6 @@ COMPUTING = ("numpy", "scipy", "numba")
 
 #: The largest number of metrics or systems that the two sentences name.
 _N_NAMED = 6
-
-
-@dataclass(frozen=True)
-class BibtexEntry:
-    """An entry of BibTeX: its key, the letters of its title, and all of its text."""
-
-    key: str
-    title: str
-    text: str
-
-
-def entries(bibtex: str) -> list[BibtexEntry]:
-    """The entries of a text of BibTeX, by their braces.
-
-    Raises:
-        InputError: where an entry does not end, or has no title.
-    """
-    parsed: list[BibtexEntry] = []
-    for match in re.finditer(r"^@\w+\{([^,\s]+),", bibtex, re.MULTILINE):
-        depth, end = 1, match.end()
-        while depth:
-            if end >= len(bibtex):
-                raise InputError(
-                    f"BibTeX of {match.group(1)}: its last }} is missing; correct the citation"
-                )
-            depth += {"{": 1, "}": -1}.get(bibtex[end], 0)
-            end += 1
-        text = bibtex[match.start() : end]
-        title = re.search(r"\btitle\s*=\s*\{(.*?)\}\s*,?\s*$", text, re.MULTILINE | re.DOTALL)
-        if title is None:
-            raise InputError(
-                f"BibTeX of {match.group(1)}: no title = {{…}}; add it to the citation"
-            )
-        letters = re.sub(r"[\W_]", "", title.group(1)).lower()
-        parsed.append(BibtexEntry(match.group(1), letters, text))
-    return parsed
-
-
-class Bibliography:
-    """Entries, each once: equal keys of one title are one work, and of two titles get letters."""
-
-    def __init__(self) -> None:
-        self.entries: dict[str, BibtexEntry] = {}
-
-    def add(self, bibtex: str) -> list[str]:
-        """Take entries in, and say what their keys are here."""
-        return [self._key(entry) for entry in entries(bibtex)]
-
-    def _key(self, entry: BibtexEntry) -> str:
-        """Return the key of an entry, with a letter where another work has the same."""
-        key = entry.key
-        letters = iter(ascii_lowercase)
-        while self.entries.setdefault(key, entry).title != entry.title:
-            key = entry.key + next(letters)
-        return key
-
-    def __str__(self) -> str:
-        texts: list[str] = []
-        for key, entry in self.entries.items():
-            texts.append(entry.text.replace(f"{{{entry.key},", f"{{{key},", 1))
-        return "\n\n".join(texts)
 
 
 def cite(folders: Sequence[Path]) -> str:

@@ -10,8 +10,8 @@ from ..caption_texts import collapse_blanks
 from ..errors import InputError, shorten
 from .caption_ids import match_forms, rules_for
 from .cells import parse_number
-from .pairs import describe_strengths, read_strengths, read_winners
 from .table import Table, read_table
+from .winners import describe_strengths, read_strengths, read_winners
 
 IMAGES = ("image_id", "image")
 VALUES = ("value", "rating", "score", "answer")

@@ -28,15 +28,7 @@ from ..reading.judgement_exports import (
     unfold_raters,
 )
 from ..reading.judgement_options import JudgementOptions
-from ..reading.pairs import (
-    PairColumns,
-    count_unread_pairs,
-    describe_strengths,
-    has_votes,
-    read_strengths,
-    read_votes,
-    read_winners,
-)
+from ..reading.pairs import PairColumns
 from ..reading.rating_scales import (
     read_dimensions,
     read_scales,
@@ -45,6 +37,8 @@ from ..reading.rating_scales import (
     scales_path,
 )
 from ..reading.table import JudgementColumns, Table, read_table
+from ..reading.votes import count_unread_pairs, has_votes, read_votes
+from ..reading.winners import describe_strengths, read_strengths, read_winners
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile, format_rating, on_scale
 
@@ -72,7 +66,7 @@ def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
 
     Exports of Mechanical Turk, Label Studio and Qualtrics are known by their columns (`reading.judgement_exports`).
 
-    A JSON file of votes on pairs, as AudioCaps-Eval is published, is known by its keys (`reading.pairs.read_votes`).
+    A JSON file of votes on pairs, as AudioCaps-Eval is published, is known by its keys (`reading.votes.read_votes`).
 
     Args:
         _root: not used; the file may lie anywhere.

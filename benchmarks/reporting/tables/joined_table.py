@@ -44,11 +44,11 @@ from .coefficient_column import (
 )
 from .joined_notes import origin_notes, table_notes
 from .named_run import ColumnKey, NamedRun, name_runs, shorten_hashes
+from .published_rows import add_published_rows
 from .systems_table import join_systems
 from .table_choices import USUAL_CHOICES, TableChoices
 from .table_rows import (
     RowDraft,
-    add_published_rows,
     choose_rows,
     computed_rows,
     emphasise,

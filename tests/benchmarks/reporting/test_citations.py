@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import captau
 from captau.benchmarks.evaluation.prepared_datasets import provenance
 from captau.benchmarks.evaluation.wording import shorten_revision
-from captau.benchmarks.reporting.citations import Bibliography, cite, entries
+from captau.benchmarks.reporting.bibliography import Bibliography, entries
+from captau.benchmarks.reporting.citations import cite
 from captau.benchmarks.scoring.catalog import (
     bibliography,
     metric_style,

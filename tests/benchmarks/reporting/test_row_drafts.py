@@ -8,11 +8,10 @@ from typing import Any, cast
 
 from captau.benchmarks.evaluation.papers.published_numbers import PublishedNumber
 from captau.benchmarks.reporting.tables.coefficient_column import CoefficientColumn
+from captau.benchmarks.reporting.tables.published_rows import PublishedRows, add_published_rows
 from captau.benchmarks.reporting.tables.table_rows import (
     OWN_MARK,
-    PublishedRows,
     RowDraft,
-    add_published_rows,
     choose_rows,
     computed_rows,
     find_rows,

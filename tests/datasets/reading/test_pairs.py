@@ -9,14 +9,10 @@ from typing import Any
 
 import pytest
 
-from captau.datasets.reading.pairs import (
-    PairColumns,
-    count_unread_pairs,
-    has_votes,
-    read_strengths,
-    read_votes,
-)
+from captau.datasets.reading.pairs import PairColumns
 from captau.datasets.reading.table import read_table
+from captau.datasets.reading.votes import count_unread_pairs, has_votes, read_votes
+from captau.datasets.reading.winners import read_strengths
 from captau.datasets.schema import Card
 from tests.conftest import says
 
