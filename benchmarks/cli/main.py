@@ -13,6 +13,7 @@ import os
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError, one_line
@@ -23,6 +24,21 @@ from .terminal import show_log, show_text
 
 #: The width of a terminal.
 _WIDTH = 80
+#: The name that errors of standard output bear, as errors of files bear the file's.
+_STANDARD_OUTPUT = "standard output"
+#: What the system may refuse whatever captau does, and the remedy, where there is one beside what the system says. Errors of
+#: these kinds are mostly told where a file is opened or written; here are those of files that libraries write.
+_REMEDIES = {
+    errno.ENAMETOOLONG: None,
+    errno.ELOOP: None,
+    errno.EIO: None,
+    errno.EROFS: None,
+    errno.EFBIG: None,
+    errno.ENOSPC: None,
+    errno.EDQUOT: None,
+    errno.EMFILE: "raise the limit with ulimit -n",
+    errno.ENFILE: "raise the limit with ulimit -n",
+}
 
 # Heavy imports stay inside the functions: `captau --help` answers at once.
 
@@ -54,26 +70,45 @@ def main(arguments: list[str] | None = None) -> None:
             show_text(f"captau: {line}", sys.stderr)
         status = 130
     except OSError as error:
-        # Of a file's name; whoever asks for a file meets them first.
-        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
-            show_text(f"captau: {one_line(f'{error.filename}: {error.strerror}')}", sys.stderr)
-            raise SystemExit(2) from None
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            show_text(f"captau: {error.strerror}: raise the limit with ulimit -n", sys.stderr)
-            raise SystemExit(2) from None
-        # Of our own output; files are written elsewhere, and say so. `| head` is no fault.
-        if error.filename is not None:
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest may go
-        status = 0
-        if not isinstance(error, BrokenPipeError):
-            print(f"captau: standard output: {error.strerror}", file=sys.stderr)
+        if isinstance(error, BrokenPipeError) and error.filename == _STANDARD_OUTPUT:
+            status = 0  # `| head` is no fault
+        elif error.errno in _REMEDIES:
+            show_text(f"captau: {_system_line(error)}", sys.stderr)
             status = 2
+        else:
+            raise
+        if error.filename == _STANDARD_OUTPUT:
+            # The rest of the output goes nowhere, so that the end of the process does not fail once more.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(status)
 
 
+def _system_line(error: OSError) -> str:
+    """Return the line about something that the system refused: the file where it is known, the reason, the remedy."""
+    parts = [str(error.filename or "a file could not be written"), str(error.strerror)]
+    if remedy := _REMEDIES.get(error.errno or 0):
+        parts.append(remedy)
+    return one_line(": ".join(parts))
+
+
+class _StandardOutput(io.FileIO):
+    """Standard output, whose errors bear its name, so that nobody takes another file's for them."""
+
+    def write(self, content: Any, /) -> int | None:
+        """Write bytes.
+
+        Raises:
+            OSError: if they cannot be written, as on a full disk or where the reader has gone.
+        """
+        try:
+            return super().write(content)
+        except OSError as error:
+            error.filename = _STANDARD_OUTPUT
+            raise
+
+
 def _prepare_streams() -> None:
-    """Open closed standard streams on the null device, and buffer standard output where Python does not.
+    """Open closed standard streams on the null device, and give standard output a buffer and its errors a name.
 
     Else the first file that is opened would take the place of a closed stream, and what a full disk cuts off would be
     lost in silence under PYTHONUNBUFFERED.
@@ -82,9 +117,15 @@ def _prepare_streams() -> None:
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this stream's
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
-    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
-        buffer = os.fdopen(sys.stdout.fileno(), "wb", closefd=False)
-        sys.stdout = io.TextIOWrapper(buffer, sys.stdout.encoding, line_buffering=True)
+    stream = sys.stdout
+    if isinstance(stream, io.TextIOWrapper):
+        is_unbuffered = isinstance(stream.buffer, io.RawIOBase)
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(_StandardOutput(stream.fileno(), "w", closefd=False)),
+            stream.encoding,
+            stream.errors,
+            line_buffering=stream.line_buffering or is_unbuffered,
+        )
 
 
 def _run(words: list[str]) -> int:

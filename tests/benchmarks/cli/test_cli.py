@@ -502,7 +502,7 @@ def test_shell_completion_installs_itself(captau):
 
 
 def test_output_to_a_closed_pipe_is_quiet(tmp_path):
-    code = "import sys; from captau.benchmarks.cli.main import main; main(['--help'])"
+    code = "import sys; sys.argv[1:] = ['--help']; from captau.benchmarks.cli import run_program; run_program()"
     done = subprocess.run(
         f'{sys.executable} -c "{code}" | true',
         shell=True,
@@ -528,7 +528,7 @@ def test_output_to_a_closed_pipe_is_quiet(tmp_path):
     ],
 )
 def test_output_that_cannot_be_written_ends_with_its_status(redirection, status, problem):
-    code = "from captau.benchmarks.cli.main import main; main(['--version'])"
+    code = "import sys; sys.argv[1:] = ['--version']; from captau.benchmarks.cli import run_program; run_program()"
     done = subprocess.run(
         f'{sys.executable} -c "{code}" {redirection}',
         shell=True,

@@ -48,6 +48,9 @@ from tests.conftest import run_captau, says
     (KeyboardInterrupt(), ["-sc", "query=bash"], 130, ""),
     (OSError(errno.ENAMETOOLONG, "File name too long", "x"), ["bench"], 2, "captau: x: File name too long\n"),
     (OSError(errno.ELOOP, "Too many links", "x"), ["bench"], 2, "captau: x: Too many links\n"),
+    (OSError(errno.ENOSPC, "No room", "x"), ["bench"], 2, "captau: x: No room\n"),
+    (OSError(errno.EIO, "Broken"), ["bench"], 2, "captau: a file could not be written: Broken\n"),
+    (OSError(errno.EMFILE, "Too many files", "x"), ["bench"], 2, "captau: x: Too many files: raise the limit with ulimit -n\n"),
 ])  # fmt: skip
 def test_how_the_program_ends(
     raised: BaseException | None,
@@ -67,12 +70,19 @@ def test_how_the_program_ends(
     assert capsys.readouterr().err == said
 
 
-def test_a_fault_of_a_file_that_is_no_output_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fault", [
+    PermissionError(errno.EACCES, "Permission denied", "x"),
+    BrokenPipeError(errno.EPIPE, "Broken pipe"),  # a child's, or a server's
+    OSError("a library's words"),
+])  # fmt: skip
+def test_a_fault_that_is_no_output_s_is_raised(
+    fault: OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def run(_: list[str]) -> int:
-        raise PermissionError(errno.EACCES, "Permission denied", "x")
+        raise fault
 
     monkeypatch.setattr(main, "_run", run)
-    with pytest.raises(PermissionError):
+    with pytest.raises(type(fault)):
         main.main(["bench"])
 
 
