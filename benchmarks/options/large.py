@@ -13,6 +13,7 @@ from ...datasets.paths import expand_home
 from ...datasets.reading.object_stores import is_url
 from ...datasets.reading.shard_files import kind_of
 from ...datasets.reading.table import Columns
+from ...datasets.reading.table_folders import holds_table
 from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics
 from . import shared
@@ -73,11 +74,13 @@ def is_large(composed: Composed) -> bool:
 
 
 def is_large_path(path: str) -> bool:
-    """Say whether a path names shards: a folder, a glob, a URL, or a tar; any other file is one of candidates."""
+    """Say whether a path names shards: a folder of them, a glob, a URL, or a tar; any other path is one of candidates."""
     if is_url(path) or kind_of(path) == "tar":
         return True
     folder = expand_home(path)
-    return folder.is_dir() or (any(sign in path for sign in "*?") and not folder.exists())
+    if folder.is_dir():
+        return not holds_table(folder)
+    return any(sign in path for sign in "*?") and not folder.exists()
 
 
 def _paths(value: Any) -> tuple[str, ...]:

@@ -140,7 +140,6 @@ def read_systems(
     """
     source = JsonSource(path, content)
     finder = NameFinder(columns, "caption")
-    unit = "row" if path.suffix.lower() in (".parquet", ".pq") else "line"
     systems: dict[str, CandidateFile] = {}
     n_faults = 0
 
@@ -155,7 +154,7 @@ def read_systems(
         source, "caption", finder, None if report is None else count_fault
     ):
         try:
-            _add_caption(systems, source, row, unit)
+            _add_caption(systems, source, row)
         except InputError as error:
             count_fault(error)
 
@@ -169,9 +168,7 @@ def read_systems(
     return read
 
 
-def _add_caption(
-    systems: dict[str, CandidateFile], source: JsonSource, row: CaptionRow, unit: str
-) -> None:
+def _add_caption(systems: dict[str, CandidateFile], source: JsonSource, row: CaptionRow) -> None:
     """Add a row's caption to those of its system.
 
     Raises:
@@ -182,6 +179,8 @@ def _add_caption(
     system = _find_system(row.cells, row.where)
     candidates = systems.setdefault(system, CandidateFile(source, {}, {}))
     if image_id in candidates.captions:
+        # Parquet and Arrow have no lines.
+        unit = "row" if ": row " in row.where else "line"
         raise InputError(
             f"{row.where}: a second caption for image '{image_id}', whose first is on {unit} "
             f"{candidates.lines[image_id]}; keep one per image{_swapped(row)}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import InputError, shorten
 from .cells import text_of
+from .conversations import with_answer
 from .table import USUAL_COLUMNS, Columns
 
 #: What files call images, captions of any side, and lists of references, the usual name first.
@@ -33,6 +34,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "video_name",
         "audio_name",
         "question_id",
+        "image.path",
     ),
     # `comment` is Flickr30k's on Kaggle, `text` LLaVA's of its answers.
     "caption": ("caption", "comment", "sentence", "text"),
@@ -352,7 +354,7 @@ def unpack_row(
     Raises:
         InputError: where one is missing.
     """
-    sample = find_sample(row) if finder.columns == USUAL_COLUMNS else row
+    sample = find_sample(row, where) if finder.columns == USUAL_COLUMNS else row
     finder.note_judgements(sample)
     cells: dict[str, Any] = {"image_id": _find_value(sample, finder, "image_id", where)}
     if "system" in sample:
@@ -456,12 +458,21 @@ def _look_up(row: Mapping[str, Any], finder: NameFinder, key: str, usual: str, w
     return value if usual == "references" else only(value)
 
 
-def find_sample(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the sample in a line of lmms-eval's; other objects stay.
+def find_sample(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Return the sample in a line of lmms-eval's, or in a conversation; other objects stay.
 
-    These lines have an object with `image_id`, `pred` and `answer` below each metric, such as `coco_CIDEr`.
+    lmms-eval's lines have an object with `image_id`, `pred` and `answer` below each metric, such as `coco_CIDEr`.
+
+    Args:
+        row: an object, or the cells of a table by column.
+        where: its place, for messages.
+
+    Raises:
+        InputError: where it is a conversation in which the machine says nothing.
     """
-    if "image_id" in row or "filtered_resps" not in row:
+    if "filtered_resps" not in row:
+        return with_answer(row, where)
+    if "image_id" in row:
         return row
 
     for nested in row.values():

@@ -30,6 +30,7 @@ from .cells import (
     split_joined,
     text_of,
 )
+from .conversations import CONVERSATIONS, find_conversation, with_answer
 from .file_kinds import find_kind
 from .flags import FLAGS
 from .json_faults import describe_encoded_twice
@@ -127,6 +128,8 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
         f"; image_id and {content} are expected, or others that columns.image_id= and "
         f"columns.{content}= name"
     )
+    if finder.columns == USUAL_COLUMNS:
+        table = _read_answers(table)
     finder.note_judgements(table.names)
     if judged := finder.judgements:
         hint += f"; {describe_judgements(judged)}"
@@ -172,6 +175,38 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
         line = int(re.split("[: ]", where)[-1])
         row = {name: column[number] for name, column in extra_columns.items()}
         yield CaptionRow(where, line, cells, row)
+
+
+def _read_answers(table: Table) -> Table:
+    """Return a table of conversations with their machine's last answers as `caption`, and their images; other tables stay.
+
+    Raises:
+        InputError: where a machine says nothing.
+    """
+    name = table.first_of(*CONVERSATIONS)
+    if name is None:
+        return table
+
+    images = None
+    if "image_id" not in table:
+        images = table.first_of("image", "images", "image.path", "id")
+    image_cells = [None] * len(table) if images is None else table.column(images)
+    answers: list[Any] = []
+    image_names: list[Any] = []
+    for number, conversation in enumerate(table.column(name)):
+        row = {name: conversation, "image": image_cells[number]}
+        if find_conversation(row) is None:
+            return table
+        unfolded = with_answer(row, table.places[number])
+        answers.append(unfolded["caption"])
+        image_names.append(unfolded.get("image"))
+
+    columns: dict[str, list[Any]] = {"caption": answers}
+    if "caption" in table:
+        columns = {}
+    if images is not None:
+        columns["image_id" if images == "id" else "image"] = image_names
+    return table.with_columns(columns)
 
 
 def _split_texts(texts: Iterable[str]) -> list[Any]:
@@ -434,7 +469,9 @@ class _JsonReader:
         if len(by_key) > _ROW:
             return False
 
-        sample = find_sample(by_key) if self._finder.columns == USUAL_COLUMNS else by_key
+        sample: Mapping[str, Any] = by_key
+        if self._finder.columns == USUAL_COLUMNS:
+            sample = find_sample(by_key, self._source.name)
         return self._finder.find("image_id", sample) is not None and self._has_content(sample)
 
     def _check_members(self, by_key: Mapping[str, Any]) -> None:

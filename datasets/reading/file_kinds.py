@@ -1,4 +1,4 @@
-"""The kind of a file, told from its first bytes: JSON, a table and its delimiter, Parquet, Excel, or nothing that captau reads.
+"""The kind of a file, told from its first bytes: JSON, a table and its delimiter, Parquet, Arrow, Excel, or nothing that captau reads.
 
 The ending of a file's name counts only where the bytes leave a choice, as between commas and tabs.
 """
@@ -15,12 +15,16 @@ from .packed_files import find_packing, unpacked, without_packing
 from .source_files import refuse_device
 
 #: What `find_kind` tells apart; a table of text is called by what stands between its cells.
-FileKind = Literal["json", "comma", "tab", "semicolon", "pipe", "token", "parquet", "xlsx"]
+FileKind = Literal[
+    "json", "comma", "tab", "semicolon", "pipe", "token", "parquet", "arrow", "xlsx", "folder"
+]
 
 #: How many bytes tell what a file is.
 _HEAD = 1 << 16
 _ZIP = b"PK\x03\x04"
 _PARQUET = b"PAR1"
+#: The beginnings of Arrow's files, which are Feather's as well, and of its streams, as Hugging Face keeps data sets.
+_ARROW = (b"ARROW1\0\0", b"\xff\xff\xff\xff")
 #: Files that are not read, by their first bytes: what they are, and what to do.
 _FOREIGN = (
     (b"\x80\x02", "a pickle, which could run code and is not read", "write the data as JSON"),
@@ -40,9 +44,7 @@ _FOREIGN = (
     (b"Rar!", "a rar archive", "unpack it, and name the file in it"),
     (b"\x89HDF", "an HDF5 file", "write the data as JSON or Parquet"),
     (b"\x93NUMPY", "a file of NumPy", "write the data as JSON or Parquet"),
-    (b"ARROW1", "an Arrow (Feather) file", "write it as Parquet"),
-    (b"FEA1", "an Arrow (Feather) file", "write it as Parquet"),
-    (b"\xff\xff\xff\xff", "an Arrow stream, as Hugging Face keeps datasets", "write it as Parquet"),
+    (b"FEA1", "a Feather file of the first version", "write it as Parquet"),
     (b"SQLite format 3", "an SQLite database", "write the table as CSV or JSON"),
     (b"%PDF", "a PDF", "write the data as CSV or JSON"),
     (b"version https://git-lfs", "a pointer of Git LFS, not the file", "fetch it by git lfs pull"),
@@ -108,6 +110,9 @@ def find_kind(path: Path) -> FileKind:
     Raises:
         InputError: where it cannot be read, or is of a kind that captau does not read.
     """
+    if path.is_dir():
+        return "folder"
+
     refuse_device(path)
     try:
         with path.open("rb") as packed, unpacked(packed, str(path)) as stream:
@@ -127,6 +132,10 @@ def find_kind(path: Path) -> FileKind:
     is_text = bool(head) and b"\0" not in head and not head.startswith(b"PK")
     if head.startswith(_PARQUET) or (ending in (".parquet", ".pq") and not head):
         return "parquet"
+    if head.startswith(_ARROW):
+        if is_packed:
+            raise InputError(f"{path}: it is an Arrow file that is packed; unpack it")
+        return "arrow"
     names = _list_zip(path) if head.startswith(_ZIP) else []
     if any(name.startswith("xl/") for name in names) or (ending == ".xlsx" and not is_text):
         return "xlsx"

@@ -26,6 +26,7 @@ from .file_kinds import describe_foreign
 from .json_faults import describe_beginning, describe_encoded_twice, find_fault, is_yaml
 from .packed_files import unpack, unpacked, without_packing
 from .source_files import refuse_device, sha256
+from .table_folders import list_parts
 
 #: Of JSON's escapes, in no group what UTF-8 cannot hold: half of a surrogate pair.
 _ESCAPES = re.compile(
@@ -365,6 +366,10 @@ class JsonSource:
     @property
     def sha256(self) -> str:
         """The SHA-256 of the bytes as they come, packed or not, in hexadecimal."""
+        if self.is_file and self.path.is_dir():
+            # That of a folder is made of those of its files.
+            digests = [sha256(part.path) for part in list_parts(self.path)]
+            return hashlib.sha256("".join(digests).encode()).hexdigest()
         if self.is_file:
             return sha256(self.path)
 

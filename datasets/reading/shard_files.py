@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..paths import expand_home
 from .object_stores import call_in_time, is_url, open_file_system, reporting_store_errors
 from .packed_files import PACKED_ENDINGS, without_packing
+from .table_folders import is_saved
 
 #: The endings of shards' names by kind, without those of packed files. JSON that is no JSON lines is read whole, by
 #: `reading.caption_files`.
@@ -97,6 +98,11 @@ def stat_shard(path: str) -> Shard:
 
 def _local(path: str) -> list[Shard]:
     location = expand_home(path)
+    if location.is_dir() and is_saved(location):
+        raise InputError(
+            f"{path}: Arrow files of save_to_disk are no shards of a large set; leave out engine=, or write the data set as "
+            "Parquet by to_parquet"
+        )
     if location.is_dir():
         names: list[str] = []
         for file in location.iterdir():

@@ -9,8 +9,10 @@ place; `JudgementColumns` makes a `CaptionSet` of one row a rating.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from ..schema import CaptionSet, Card, Scale, make_items
 from .cells import check_one_text, fill_empty, parse_number, parse_references, text_of
 from .file_kinds import find_kind
 from .json_rows import read_json_rows
+from .table_folders import list_parts
 from .table_rows import read_rows, read_sheet
 
 #: The most characters of a table's names of columns in an error; where a file has no such line, they may be anything.
@@ -248,8 +251,12 @@ def read_table(path: Path) -> Table:
         InputError: where it cannot be read, is empty, truncated or malformed, or is no table.
     """
     kind = find_kind(path)
+    if kind == "folder":
+        return _read_folder(path)
     if kind == "parquet":
         return _parquet(path)
+    if kind == "arrow":
+        return _read_arrow(path)
     if kind == "json":
         return _of_objects(path, read_json_rows(path))
     if kind == "xlsx":
@@ -319,47 +326,120 @@ def _of_objects(path: Path, rows: Iterable[tuple[str, Any]]) -> Table:
 
 def _parquet(path: Path) -> Table:
     """Open a Parquet file, of which only the requested columns are read: images stay on the disk."""
-    import pyarrow as pa
-
-    def guarded(read: Callable[[], Any]) -> Any:
-        try:
-            return read()
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{path}: not a complete Parquet file ({str(error).splitlines()[0]}); it may be "
-                f"truncated; get a new copy"
-            ) from error
+    with _reporting_damage(path, "Parquet"):
+        file = open_parquet(path)
 
     def column(name: str) -> list[Any]:
-        table = guarded(lambda: file.read([name]))
-        values = (table if name in table.column_names else table.flatten()).column(name)
+        with _reporting_damage(path, "Parquet"):
+            return _read_arrow_column(file.read([name]), name)
 
-        # The shortest text of a 16-bit or 32-bit number, so that 0.1 is 0.1 here as it is in CSV.
-        if pa.types.is_float32(values.type) or pa.types.is_float16(values.type):
-            kind = values.type.to_pandas_dtype()
-            return [None if v is None else float(str(kind(v))) for v in values.to_pylist()]
+    return Table(
+        path, _list_columns(file.schema_arrow), _number_rows(path, file.metadata.num_rows), column
+    )
 
-        # Rows share their texts, which are made once each.
-        if pa.types.is_dictionary(values.type):
-            cells: list[Any] = []
-            for chunk in values.chunks:
-                texts = guarded(chunk.dictionary.to_pylist)
-                cells += [None if i is None else texts[i] for i in chunk.indices.to_pylist()]
-            return cells
 
-        return guarded(values.to_pylist)
+def _read_arrow(path: Path) -> Table:
+    """Open an Arrow file or stream, of which only the requested columns are made into Python's values."""
+    import pyarrow as pa
 
-    file = guarded(lambda: open_parquet(path))
+    with _reporting_damage(path, "Arrow"):
+        # What is mapped takes no memory, and a file knows its end, which a stream does not.
+        source = pa.memory_map(str(path))
+        is_file = source.read(6) == b"ARROW1"
+        source.seek(0)
+        reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+        rows = reader.read_all()
+
+    def column(name: str) -> list[Any]:
+        outer_name = name if name in rows.column_names else name.partition(".")[0]
+        with _reporting_damage(path, "Arrow"):
+            return _read_arrow_column(rows.select([outer_name]), name)
+
+    return Table(path, _list_columns(rows.schema), _number_rows(path, rows.num_rows), column)
+
+
+@contextmanager
+def _reporting_damage(path: Path, kind: str) -> Generator[None]:
+    """Raise what Arrow says of a damaged file as an error in input."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = (str(error).splitlines() or ["it ends early"])[0]
+        raise InputError(
+            f"{path}: not a complete {kind} file ({reason}); it may be truncated; get a new copy"
+        ) from error
+
+
+def _read_arrow_column(table: Any, name: str) -> list[Any]:
+    """Return a column of an Arrow table as Python's values; `a.b` is what stands under `b` in the structs of `a`."""
+    import pyarrow as pa
+
+    values = (table if name in table.column_names else table.flatten()).column(name)
+
+    # The shortest text of a 16-bit or 32-bit number, so that 0.1 is 0.1 here as it is in CSV.
+    if pa.types.is_float32(values.type) or pa.types.is_float16(values.type):
+        kind = values.type.to_pandas_dtype()
+        return [None if v is None else float(str(kind(v))) for v in values.to_pylist()]
+
+    # Rows share their texts, which are made once each.
+    if pa.types.is_dictionary(values.type):
+        cells: list[Any] = []
+        for chunk in values.chunks:
+            texts = chunk.dictionary.to_pylist()
+            cells += [None if i is None else texts[i] for i in chunk.indices.to_pylist()]
+        return cells
+
+    return values.to_pylist()
+
+
+def _list_columns(schema: Any) -> list[str]:
+    """Return the names of an Arrow table's columns, of structs those of their members."""
+    import pyarrow as pa
+
     names: list[str] = []
-    for field in file.schema_arrow:
+    for field in schema:
         inner = field.type if pa.types.is_struct(field.type) else ()
         if inner:
             names += [f"{field.name}.{part.name}" for part in inner]
         else:
             names.append(field.name)
+    return names
 
-    places = [f"{path}: row {i}" for i in range(1, file.metadata.num_rows + 1)]
-    return Table(path, names, places, column)
+
+def _number_rows(path: Path, n_rows: int) -> list[str]:
+    return [f"{path}: row {number}" for number in range(1, n_rows + 1)]
+
+
+def _read_folder(path: Path) -> Table:
+    """Read the table that a folder holds in parts, with a column `split` where the folder names several splits.
+
+    Raises:
+        InputError: where it holds none, or its parts have other columns.
+    """
+    parts = list_parts(path)
+    tables = [read_table(part.path) for part in parts]
+    for part, table in zip(parts, tables, strict=True):
+        if set(table.names) != set(tables[0].names):
+            raise InputError(
+                f"{part.path}: its columns are {shorten(', '.join(table.names))}, and those of {parts[0].path} "
+                f"{shorten(', '.join(tables[0].names))}; name one of the files"
+            )
+
+    def column(name: str) -> list[Any]:
+        return list(chain.from_iterable(table.column(name) for table in tables))
+
+    places = list(chain.from_iterable(table.places for table in tables))
+    joined = Table(path, tables[0].names, places, column)
+    splits = list(dict.fromkeys(part.split for part in parts))
+    if len(splits) < 2 or "split" in joined:
+        return joined
+
+    split_of_rows: list[Any] = []
+    for part, table in zip(parts, tables, strict=True):
+        split_of_rows += [part.split] * len(table)
+    return joined.with_columns({"split": split_of_rows})
 
 
 @dataclass

@@ -374,7 +374,8 @@ def test_a_table_is_known_by_its_content(name: str, content: str, tmp_path: Path
         (b"\x89PNG\r\n", "a PNG image, not a text; name the file of captions"),
         (b"\xff\xd8\xff\xe0", "a JPEG image, not a text; name the file of captions"),
         (b"ORC\n\0\1", "an ORC file; write it as Parquet"),
-        (b"\xff\xff\xff\xff\x10\0", "an Arrow stream, as Hugging Face keeps datasets; write it as"),
+        (b"FEA1\0\0", "a Feather file of the first version; write it as Parquet"),
+        (b"\xff\xff\xff\xff\x10\0", "not a complete Arrow file"),
         (
             b"a.json".ljust(257, b"\0") + b"ustar\0",
             "a tar archive; unpack it, and name the file in it",
