@@ -280,7 +280,9 @@ def check_captions(
     faults: Faults,
     remarks: Faults | None = None,
 ) -> int:
-    """Check one file of captions, of any shape that `captau score` reads.
+    """Check one file of captions that is sent to a challenge, of any shape that `captau score` reads.
+
+    A file that has captions twice, such as `prediction` beside `caption`, is at fault: its sender meant one of them.
 
     Args:
         data: the content of the file.
@@ -297,6 +299,13 @@ def check_captions(
     if candidates is None:
         return 0
 
+    if candidates.unread_columns:
+        name = f"{path}: {member}" if member else str(path)
+        columns = (candidates.caption_column, *candidates.unread_columns)
+        quoted_names = " and ".join(map(quote, columns))
+        faults.add(
+            f"{name}: its rows have {quoted_names}, and one caption an image is scored; keep one of them"
+        )
     _check_captions(candidates, image_ids, faults, remarks)
     return len(candidates.captions)
 

@@ -25,6 +25,7 @@ from .caption_patterns import (
     INVISIBLE,
     LATEX,
     LEAD_IN,
+    LOOP_OF_LETTERS,
     MARKDOWN,
     MAYBE_TURNS,
     MISSING,
@@ -95,6 +96,12 @@ class SuspectedFault:
 _SINGULAR = {"are": "is", "hold": "holds", "look": "looks"}
 #: The fewest characters at which captions are cut.
 _SHORTEST_CUT = 16
+#: How often a word, two words, or a longer phrase stands in a row where a model is caught in a loop; people write "very,
+#: very, very tall".
+_LOOPS = {1: 5, 2: 4}
+_LOOP_OF_PHRASE = 3
+#: The most words of such a phrase.
+_LONGEST_PHRASE = 12
 #: The most lines below a table about faults of files.
 _MOST_LINES = 5
 
@@ -135,6 +142,32 @@ def _is_number(text: str, image_id: str) -> bool:
 def _is_one_word(text: str) -> bool:
     """Tell whether a text is a word, and no caption of a script that sets no blanks between words."""
     return len(text.split()) == 1 and (text.isascii() or not is_unsegmented(text))
+
+
+def _is_loop(text: str) -> bool:
+    """Tell whether the same words stand in a row several times, as where a model is caught in a loop."""
+    words = [word.strip(".,;:!?") for word in text.lower().split()]
+    # Nearly all captions are told so at once.
+    n_repeated = len(words) - len(set(words))
+    if n_repeated >= min(_LOOPS.values()):
+        for n_words in range(1, min(_LONGEST_PHRASE, len(words) // 2) + 1):
+            n_times = _LOOPS.get(n_words, _LOOP_OF_PHRASE)
+            if _repeats(words, n_words, n_times):
+                return True
+
+    return not text.isascii() and LOOP_OF_LETTERS.search(text) is not None
+
+
+def _repeats(words: Sequence[str], n_words: int, n_times: int) -> bool:
+    """Tell whether a phrase of so many words stands so many times in a row."""
+    needed = n_words * (n_times - 1)
+    n_alike = 0
+    for word, later_word in zip(words, words[n_words:], strict=False):
+        n_alike = n_alike + 1 if word == later_word else 0
+        if n_alike == needed:
+            return True
+
+    return False
 
 
 def _is_decomposed(text: str) -> bool:
@@ -179,6 +212,12 @@ TEXT_CHECKS = (
         is_of_captions=False,
         least_share=0.75,
         least_count=6,
+    ),
+    TextCheck(
+        code="loop",
+        has_fault=lambda text, _: _is_loop(text),
+        words="hold the same words over and over, as where a model is caught in a loop",
+        is_of_references=False,
     ),
     TextCheck(
         code="image_id",

@@ -47,6 +47,8 @@ class CandidateFile:
         captions, lines: by image.
         notes: sentences on how it was read.
         left_out: that of them on a part that is not read, such as another sheet of Excel; empty where there is none.
+        caption_column: what the file calls captions.
+        unread_columns: columns that look like captions too, and are not read.
     """
 
     source: JsonSource
@@ -54,6 +56,8 @@ class CandidateFile:
     lines: dict[str, int]
     notes: tuple[str, ...] = ()
     left_out: str = ""
+    caption_column: str = "caption"
+    unread_columns: tuple[str, ...] = ()
 
     def locate(self, image_id: str) -> str:
         """Return the place of an image's caption, for messages."""
@@ -164,7 +168,13 @@ def read_systems(
     notes = _describe_names(source, finder)
     read: dict[str, CandidateFile] = {}
     for name, file in systems.items():
-        read[name] = dataclasses.replace(file, notes=notes, left_out=" ".join(finder.remarks))
+        read[name] = dataclasses.replace(
+            file,
+            notes=notes,
+            left_out=" ".join(finder.remarks),
+            caption_column=finder.used.get("caption", finder.columns.caption),
+            unread_columns=tuple(finder.unread),
+        )
     return read
 
 

@@ -42,13 +42,18 @@ FAILURES = re.compile(
     | \brate\ limit\b | \bexceeded\ your\b.*\bquota\b | ^traceback\ \(most\ recent
     | ^\s*(?:no|empty)\ (?:response|answer|caption|output)\b.{0,25}$
     | ^\s*(?:(?:i['’]?m|i\ am|we\ are|we['’]re)\ )?(?:very\ |so\ )?sorry\b[\s,.!:;-]*
-        (?:$|but\b|i\b|we\ (?:can|could|do|are\ (?:un|not))|for\ (?:the|any)\ (?:inconv|error|conf|trouble)|about\ (?:that|the|this)|something\b
+        (?:$|but\b|i\b|we\ (?:can|could|do|are\ (?:un|not))
+        |for\ (?:the|any)\ (?:inconvenience|errors?|confusion|trouble)(?=\W*$|\s*[,.!;:-]|\ (?:but|caused|this|that|and|i|we)\b)|about\ (?:that|the|this)|something\b
         |unable\b|can['’]?t\b|cannot\b|could\ not\b|not\ able\b|no\ (?:image|caption|description|answer|response)\b|your\ request\b|as\ an\b
         |th(?:e|is|at)\ (?:image|picture|photo|video|file|request|content|service|model|server)\b|there\ (?:is|was|are|seems)\b|it\ (?:seems|looks|appears)\b)
     | \bi\ (?:can['’]t|can(?:\ )?not|won['’]t|am\ (?:unable|not\ able)\ to)\ (?:assist|help|see|view|access|process|provide
         |describe|identify|analy[sz]e|comply|fulfil|generate|continue|do|discuss|caption)
     | \bi['’]m\ (?:unable|not\ able)\ to\b
-    | \bas\ an?\ (?:ai\b|(?:large\ )?language\ model) | \bcontent\ (?:management\ |moderation\ |safety\ )?(?:policy|policies|filter)
+    | \bas\ an?\ (?:ai\b|(?:large\ )?language\ model)
+    | \b(?:violat\w*|breach\w*|against|trigger\w*|due\ to|because\ of|result\ of|(?:filtered|blocked|flagged|rejected)\ by|per)\b
+        [^.]{0,60}\bcontent[ _](?:management\ |moderation\ |safety\ )?(?:policy|policies|filter)
+    | \bcontent[ _](?:management\ |moderation\ |safety\ )?(?:policy|policies|filter(?:ing)?)[ _]
+        (?:violat\w*|error|blocked|triggered|prevent\w*|stopped|result\w*|do(?:es)?\ not|prohibits?|forbids?|was|has)\b
     | 抱歉 | 对不起 | 無法 | 无法(?:回答|提供|描述)
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -67,7 +72,8 @@ THOUGHTS = re.compile(
 TURNS = re.compile(
     r"""
       (?:^|[\n.!?>\]])\s*(?:USER|ASSISTANT|HUMAN|SYSTEM|BOT|GPT|AI)\s?:
-    | ^\s*(?:Assistant|Answer|Response)\s?:
+    | ^\s*Assistant\s?:
+    | ^\s*(?:Answer|Response)\s?:\s*(?:\Z|[^\W\d_]*[A-Z]|(?:an?|the|one|two|three|several|some|many|people|this|there|it|yes|no)\b)
     | ^\s*(?:User|Human|System|Prompt|Question|Q)\s?:.*(?:\?|\b(?:Assistant|Answer|Response|Bot|Model|Output|GPT|AI|A)\s?:)
     | ^\s*(?:user|assistant|human|system|model)\s*\n
     | \[/?INST\] | \#\#\#\s?(?:Human|Assistant|User|Response|Instruction)\b
@@ -75,10 +81,12 @@ TURNS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-#: What may be a turn of a chat, and a caption may have too: "Question: mark on a wall".
+#: What may be a turn of a chat, and a caption may have too: "Question: mark on a wall", "Answer: key of a test".
 MAYBE_TURNS = re.compile(
-    r"^\s*(?:User|Human|System|Bot|Model|Question|Output|Prompt|Q|A)\s?:|\s(?:USER|ASSISTANT|HUMAN|SYSTEM|BOT|GPT|AI)\s?:"
+    r"^\s*(?:User|Human|System|Bot|Model|Question|Answer|Response|Output|Prompt|Q|A)\s?:|\s(?:USER|ASSISTANT|HUMAN|SYSTEM|BOT|GPT|AI)\s?:"
 )
+#: The same letters over and over, of a script that sets no blanks between words.
+LOOP_OF_LETTERS = re.compile(r"([^\W\d_]{2,12}?)\1{3,}")
 #: A number alone, such as a class, a score or an index.
 NUMBER = re.compile(r"\s*[+-]?\d[\d.,:/%+-]*\s*")
 #: Full-width Latin letters, which equal no others, in a text without Chinese or Japanese.
@@ -93,7 +101,8 @@ INDEFINITE = re.compile(
 )
 TOKENS = re.compile(
     r"""
-      <\|[^<>|]{1,40}\|> | </?s> | </w> | (?:^|\s)\#\#\w | [▁Ġ]
+      <\|[^<>|]{1,40}\|> | </?s> | </w> | (?:^|\s)\#\#(?!s\b)\w | [▁Ġ]
+    | (?<!\S)(?<!the\s)(?<!early\s)(?<!late\s)(?<!mid\s)\#\#s\b  # digits of years are hidden so: "in the ##s"
     | <(?:pad|unk|eos|bos|sos|eot|eoc|sep|cls|mask|image|img|video|start|end|startseq|endseq|endoftext|end_of_utterance)>
     | \[(?:pad|sep|cls|unk|eos|bos|mask|img|image|start|end)\] | \b(?:start|end)seq\b
     | \w@@(?:\s|\Z) | (?-i:\bUNK\b)

@@ -167,6 +167,17 @@ def test_faults_of_results_on_two_splits(tmp_path):
     ]
 
 
+def test_a_submission_with_captions_in_two_columns_is_refused(tmp_path):
+    evaluator = make_evaluator(write_split_challenge(tmp_path))
+    rows = json.loads(captions_json())
+    with_both = [{**row, "prediction": f"{row['caption']} again"} for row in rows]
+    upload = zip_splits(tmp_path / "both", val2014=with_both[:5], test2014=rows[5:])
+    assert evaluator.check_submission(upload, "a.zip").faults == [
+        "a.zip: captions_val2014_mine_results.json: its rows have 'prediction' and 'caption', and one caption an image is "
+        "scored; keep one of them"
+    ]
+
+
 def test_additional_captions_of_people_may_be_of_one_split(tmp_path):
     """Chen et al. 2015, section 2: one more caption of each test image."""
     rows = json.loads(captions_json())
