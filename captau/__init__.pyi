@@ -66,6 +66,7 @@ def agree(
     held_out: str = "each",
     k: int | None = None,
     metrics: MetricSource | Sequence[MetricSource] | None = None,
+    epsilon: float = 0.2,
     n_words: int = 1000,
     label: str | Sequence[str] = (),
     scores: str | Path | None = None,
@@ -99,6 +100,8 @@ def agree(
             kind=words one less than most images have).
         metrics: suites, metric specs (`"cider(variant=plain)"`, `"mine.py:overlap"`, `"mine.csv"`),
             functions, or `Metric` objects and classes (docs/new_metric.md).
+        epsilon: what a person costs beside a metric, in the alternative-annotator test of metrics=; its
+            authors name 0.2 for experts, 0.15 for skilled raters, 0.1 for crowds.
         n_words: the number of words; the most frequent ones count.
         label: words to show and to name in the figure.
         scores: a system's scores, for its precision at human recall; CSV, JSON lines or Parquet with
@@ -111,8 +114,8 @@ def agree(
             strength, system_a, system_b, cluster, missing, flagged, where.
 
     Returns:
-        `Results`, whose `frames` have `agreement.csv`; of ratings `distributions.csv`, of captions
-            `human.csv` and of words `words.csv` besides.
+        `Results`, whose `frames` have `agreement.csv`; of ratings `distributions.csv` and, with
+            metrics, `metric_raters.csv`, of captions `human.csv` and of words `words.csv` besides.
 
     Raises:
         InputError: on an unknown name, missing or malformed data, a dataset without ratings, or

@@ -17,6 +17,8 @@ from ...datasets.schema import CaptionSet, Scale
 from ...metrics.base import Metric
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.judged_pairs import PairAnswers
+from ..evaluation.judges.compared_metrics import ComparedMetrics
+from ..evaluation.judges.rater_comparison import RATER_COMPARISON_COLUMNS
 from ..evaluation.people.agreement_tables import (
     FIRST_MEASURES,
     RaterAgreement,
@@ -69,8 +71,8 @@ def run(options: AgreeOptions) -> Results:
     """Measure how far people agree.
 
     Returns:
-        `agreement.csv`; of ratings `distributions.csv`, of captions `human.csv` and of words `words.csv`
-        besides.
+        `agreement.csv`; of ratings `distributions.csv` and, with metrics, `metric_raters.csv`, of captions
+        `human.csv` and of words `words.csv` besides.
 
     Raises:
         InputError: on an unknown name, missing or malformed data, a dataset without ratings, or
@@ -196,12 +198,22 @@ def _measure_words(options: AgreeOptions) -> Results:
 def _measure_raters(options: AgreeOptions) -> Results:
     clock = RunClock()
     measured: list[RaterAgreement] = []
+    compared = ComparedMetrics()
     with StepProgress(len(options.datasets)) as progress:
         for name, protocol in options.datasets.items():
             with progress.step(name):
                 # In order, so that virtual raters are drawn alike whatever the rows' order.
                 selection = EvaluationSet.select(options.locations.load(name), protocol).in_order()
                 measured.append(_measure_dataset(selection, options))
+        if options.metrics:
+            compared = ComparedMetrics.compare(
+                options.datasets,
+                options.metrics,
+                options.locations,
+                progress,
+                epsilon=options.epsilon,
+                seed=options.seed,
+            )
 
     rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}
@@ -219,6 +231,8 @@ def _measure_raters(options: AgreeOptions) -> Results:
         "agreement.csv": make_frame(rows, AGREEMENT_COLUMNS),
         "distributions.csv": make_frame(distribution_rows, DISTRIBUTION_COLUMNS),
     }
+    if options.metrics:
+        frames["metric_raters.csv"] = make_frame(compared.rows(), RATER_COMPARISON_COLUMNS)
 
     caption_sets = [of_dataset.selection.caption_set for of_dataset in measured]
     record = {
@@ -229,16 +243,18 @@ def _measure_raters(options: AgreeOptions) -> Results:
         "draws": options.draws,
         "rating_distribution": {name: d.counts for name, d in distributions.items()},
         "stability_histogram": histograms,
-        **provenance([], caption_sets, options.locations),
+        **provenance(compared.metrics, caption_sets, options.locations, options.datasets.values()),
+        **compared.record(),
         **clock.record(),
         "measures": MEASURES,
     }
 
     tables = agreement_tables(measured)
-    has_agreement = bool(tables)
+    has_findings = bool(tables) or bool(options.metrics)
+    tables = [*compared.tables(), *tables]
     for name, distribution in distributions.items():
         # Without agreement the distributions are what the command found, and are printed.
-        tables.append(distribution_table(name, distribution.counts, is_detail=has_agreement))
+        tables.append(distribution_table(name, distribution.counts, is_detail=has_findings))
     if histograms:
         tables.append(histogram_table(histograms))
 
@@ -249,7 +265,7 @@ def _measure_raters(options: AgreeOptions) -> Results:
         record,
         tables=tables,
         figures=figures,
-        summary="" if has_agreement else DISTRIBUTIONS_ONLY,
+        summary="" if has_findings else DISTRIBUTIONS_ONLY,
         objective=mean_of(alphas),
     )
 
@@ -321,12 +337,7 @@ def _measure_dataset(selection: EvaluationSet, options: AgreeOptions) -> RaterAg
     def subject(dimension: str) -> str:
         return f"{selection.name} {dimension}" if has_dimensions else selection.name
 
-    # A dimension that is made of the ratings of another has none of its own: people agree on that other one.
-    sources: dict[str, str] = {}
-    for dimension in data.dimensions:
-        source = card.summaries.get(dimension, dimension)
-        is_there = source in selection.caption_set.dimensions
-        sources[dimension] = source if is_there else dimension
+    sources = selection.dimension_sources(data.dimensions)
 
     rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}
@@ -430,6 +441,6 @@ agree = make_function(
     AgreeOptions,
     run,
     summary="Measure how far people agree on ratings, captions or words",
-    returns="`Results`, whose `frames` have `agreement.csv`; of ratings `distributions.csv`, of captions `human.csv` and of words `words.csv` besides.",
+    returns="`Results`, whose `frames` have `agreement.csv`; of ratings `distributions.csv` and, with metrics, `metric_raters.csv`, of captions `human.csv` and of words `words.csv` besides.",
     raises="on an unknown name, missing or malformed data, a dataset without ratings, or references of which no image has two.",
 )

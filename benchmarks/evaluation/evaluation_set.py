@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -106,6 +106,18 @@ class EvaluationSet:
     def name(self) -> str:
         """The dataset's name."""
         return self.caption_set.name
+
+    def dimension_sources(self, dimensions: Iterable[str]) -> dict[str, str]:
+        """Return, by dimension, the one whose ratings people gave.
+
+        A dimension that is made of the ratings of another has none of its own: people agree on that other one.
+        """
+        sources: dict[str, str] = {}
+        for dimension in dimensions:
+            source = self.caption_set.card.summaries.get(dimension, dimension)
+            is_there = source in self.caption_set.dimensions
+            sources[dimension] = source if is_there else dimension
+        return sources
 
     def row_names(self, dimension: str) -> dict[str, str]:
         """Return the cells that tell a dimension's rows from those of others in results."""

@@ -32,7 +32,8 @@ _KINDS_BY_OPTION = {
     "references": ("captions", "words"),
     "held_out": ("captions", "words"),
     "k": ("captions", "words"),
-    "metrics": ("captions",),
+    "metrics": ("captions", "ratings"),
+    "epsilon": ("ratings",),
     "words.n": ("words",),
     "words.scores": ("words",),
     "words.label": ("words",),
@@ -57,8 +58,15 @@ def _datasets_of(composed: Composed) -> dict[str, Protocol]:
 
 
 def _computed_metrics(composed: Composed) -> tuple[Metric, ...]:
-    named = "text" if composed["metrics"] is None else composed["metrics"]
-    return resolve_metrics(named) if composed["kind"] == "captions" else ()
+    if composed["metrics"] is not None:
+        return resolve_metrics(composed["metrics"])
+    return resolve_metrics("text") if composed["kind"] == "captions" else ()
+
+
+def _check_epsilon(value: float, key: str) -> None:
+    """Raise InputError where a difference of two shares is not from 0 to 1."""
+    if not 0 <= value <= 1:
+        raise InputError(f"{key} is {value}; a number from 0 to 1 is expected")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +80,7 @@ class AgreeOptions(shared.ScoringOptions):
 captau agree                                           the embedded demo
 captau agree dataset=flickr8k_expert                   Table 3 of Scott et al. 2023
 captau agree dataset=flickr8k_expert,demo            side by side
+captau agree dataset=flickr8k_expert metrics=cider,judge.csv     metrics as one more rater
 captau agree dataset=flickr8k_expert protocol.split=test
 captau agree dataset=demo protocol.systems=exact,terse seed=7 draws=100
 captau agree dataset=thumb protocol.dimension=precision,recall by=human      Figure 2 of Kasai et al. 2022
@@ -88,7 +97,7 @@ begins with DIMENSION:
 """
     writes: ClassVar[str] = """
 Writes agreement.csv, table.md, table.tex, run.json; with kind=ratings distributions.csv, rating_distribution.svg and
-.png, stability.svg and .png; with kind=captions human.csv; with kind=words words.csv,
+.png, stability.svg and .png, and with metrics= metric_raters.csv; with kind=captions human.csv; with kind=words words.csv,
 word_agreement.svg and .png.
 """
     objective: ClassVar[str] = (
@@ -137,8 +146,18 @@ word_agreement.svg and .png.
     )
     metrics: tuple[Metric, ...] = part(
         _computed_metrics,
-        shared.metrics_option(None, "suites and metrics for kind=captions (default: text)"),
+        shared.metrics_option(
+            None,
+            "suites and metrics; with kind=ratings those to compare with people as one more rater (default: none), with "
+            "kind=captions those that score people's captions (default: text)",
+        ),
         default=(),
+    )
+    epsilon: float = option(
+        0.2,
+        "what a person costs beside a metric, in the alternative-annotator test of metrics=; its authors name 0.2 for "
+        "experts, 0.15 for skilled raters, 0.1 for crowds",
+        check=_check_epsilon,
     )
     n_words: int = option(
         1000,
@@ -176,6 +195,8 @@ word_agreement.svg and .png.
             raise InputError(
                 "held_out=draw needs kind=captions; for words, held_out=each is the mean of all draws"
             )
+        if self.epsilon != type(self).epsilon and not self.metrics:
+            raise InputError("epsilon=… is for the metrics of metrics=; name them too")
 
     @classmethod
     def read(cls, composed: Composed) -> AgreeOptions:

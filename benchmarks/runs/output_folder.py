@@ -25,6 +25,7 @@ DEFAULT_FOLDER = Path("results") / "runs"
 UNNAMED_FILES = (
     "correlations.csv",
     "agreement.csv",
+    "metric_raters.csv",
     "corpus.csv",
     "systems.csv",
     "sensitivity.csv",

@@ -67,6 +67,18 @@ def student_quantile(share: float, freedom: int) -> float:
     return math.copysign(value, share - 0.5)
 
 
+def student_share(value: float, freedom: int) -> float:
+    """Return the share of Student's t below a value.
+
+    Args:
+        value: infinity is legal.
+        freedom: the degrees of freedom, a whole number from 1 on.
+    """
+    if math.isinf(value):
+        return float(value > 0)
+    return (1 + math.copysign(_student_central_share(abs(value), freedom), value)) / 2
+
+
 def _student_central_share(value: float, freedom: int) -> float:
     """Return the share of Student's t between -value and value (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4)."""
     sine = value / math.sqrt(freedom + value**2)

@@ -32,15 +32,19 @@ def correct_p_values(p_values: ArrayLike, correction: str) -> Floats:
     Args:
         p_values: shape (n,).
         correction: `holm`, of the chance of any false finding (Holm 1979); `bh`, of the share of false ones among the
-            findings (Benjamini and Hochberg 1995); or `none`.
+            findings (Benjamini and Hochberg 1995); `by`, of that share however the tests depend on each other
+            (Benjamini and Yekutieli 2001); or `none`.
     """
     corrected = np.array(p_values, dtype=np.float64)
     defined = np.flatnonzero(~np.isnan(corrected))
     order = defined[np.argsort(corrected[defined], kind="stable")]
 
     # A corrected p is never below that of a smaller p (Holm) or above that of a larger one (Benjamini and Hochberg).
-    if correction == "bh":
-        stepped = corrected[order] * (len(order) / np.arange(1, len(order) + 1))
+    if correction in ("bh", "by"):
+        places = np.arange(1, len(order) + 1)
+        stepped = corrected[order] * (len(order) / places)
+        if correction == "by":
+            stepped *= (1 / places).sum()
         corrected[order] = np.minimum(1, np.minimum.accumulate(stepped[::-1])[::-1])
     elif correction == "holm":
         stepped = corrected[order] * np.arange(len(order), 0, -1)

@@ -160,18 +160,11 @@ def _kappa_remarks(
     remarks = [remark(Note.RATER_PAIRS, min_items=min_items, n_pairs=n_pairs - n_flat)]
     if n_flat:
         remarks.append(remark(Note.CONSTANT_PAIRS, n_pairs=n_flat))
-    if _has_sorted_ratings(table):
+    if table.has_sorted_ratings:
         remarks.append(remark(Note.SORTED_RATINGS))
     elif table.is_anonymous:
         remarks.append(remark(Note.ANONYMOUS_RATERS))
     return tuple(remarks)
-
-
-def _has_sorted_ratings(table: RatingTable) -> bool:
-    """Say whether no rating is below that of a lower-numbered rater: a release of sorted ratings."""
-    same_item = np.diff(table.item) == 0
-    steps = np.diff(table.value)[same_item]
-    return bool((steps >= 0).all()) and int((steps > 0).sum()) > 20
 
 
 def intraclass(table: RatingTable) -> dict[str, AgreementMeasure]:

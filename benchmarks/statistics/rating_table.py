@@ -90,8 +90,12 @@ class RatingTable:
         dimension: str,
         *,
         is_anonymous: bool = False,
+        min_ratings: int = 2,
     ) -> RatingTable:
-        """Make a table of a `CaptionSet`'s ratings: those of one dimension and of the given items."""
+        """Make a table of a `CaptionSet`'s ratings: those of one dimension and of the given items.
+
+        Items with fewer than `min_ratings` are left out.
+        """
         index = pd.Index(list(items)).get_indexer(pd.Index(ratings["item_id"]))
         mask = (index >= 0) & (ratings["dimension"] == dimension).to_numpy()
 
@@ -108,7 +112,7 @@ class RatingTable:
             source_index=np.unique(index).astype(np.int64),
             is_anonymous=is_anonymous,
         )
-        return table.at_least(2)
+        return table.at_least(min_ratings)
 
     def at_least(self, min_ratings: int) -> RatingTable:
         """Return the items with so many ratings."""
@@ -147,6 +151,13 @@ class RatingTable:
     @property
     def is_constant(self) -> bool:
         return bool(np.ptp(self.value) == 0)
+
+    @property
+    def has_sorted_ratings(self) -> bool:
+        """Tell whether no rating is below that of a lower-numbered rater: a release of sorted ratings."""
+        same_item = np.diff(self.item) == 0
+        steps = np.diff(self.value)[same_item]
+        return bool((steps >= 0).all()) and int((steps > 0).sum()) > 20
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
