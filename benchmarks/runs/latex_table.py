@@ -313,6 +313,8 @@ _LATEX = {
     "τ": r"$\tau$",
     "κ": r"$\kappa$",
     "ρ": r"$\rho$",
+    "ω": r"$\omega$",
+    "ε": r"$\varepsilon$",
     "±": r"$\pm$",
     "×": r"$\times$",
     "−": "$-$",
