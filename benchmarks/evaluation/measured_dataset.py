@@ -172,7 +172,10 @@ class MeasuredDataset:
 
     @property
     def columns(self) -> list[tuple[str, str]]:
-        """The dimensions and coefficients that were measured, or would have been of metrics that need less."""
+        """The dimensions and coefficients of the correlations.
+
+        Those of the protocol on ratings are there even where no metric could be computed.
+        """
         measured = zip(
             self.correlations["dimension"], self.correlations["coefficient"], strict=True
         )
@@ -201,7 +204,7 @@ class MeasuredDataset:
         return self.selection.items["system"].nunique()
 
     def find_pair_tests(self, dimension: str, coefficient: str) -> PairTests:
-        """Return what the tests of every two metrics found on which the ranks in a dimension and coefficient rest."""
+        """Return the tests of every two metrics in a dimension and coefficient, on which the ranks there rest."""
         if self.differences is None:
             return PairTests()
         return PairTests.of_significance(
@@ -307,10 +310,10 @@ def correlate_dataset(
     by_pair_floor = _pair_floors(selection, by_floor) if floors or pair_floors else {}
     word_panels = build_word_panels(selection, ordered.blame) if selection.has_words else []
     rows = _score_rows(ordered, by_floor, by_pair_floor, word_panels)
-    of_people = Ceilings([], {})
+    people_ceilings = Ceilings([], {})
     if ceilings:
-        of_people = ceiling_rows(selection)
-        rows += of_people.rows + pair_ceiling_rows(selection)
+        people_ceilings = ceiling_rows(selection)
+        rows += people_ceilings.rows + pair_ceiling_rows(selection)
 
     panels: list[Panel] = []
     if statistics.uses_resampling or statistics.disattenuate:
@@ -320,13 +323,20 @@ def correlate_dataset(
         rows=rows,
         panels=panels,
         word_panels=word_panels,
-        ceilings=of_people,
+        ceilings=people_ceilings,
         statistics=statistics,
         tests=tests,
         progress=progress,
         compares=compares,
     )
-    return _put_together(scored, ordered, rows, panels, uncertainty, of_people.remark)
+    return _put_together(
+        scored=scored,
+        ordered=ordered,
+        rows=rows,
+        panels=panels,
+        uncertainty=uncertainty,
+        ceiling_remark=people_ceilings.remark,
+    )
 
 
 def _put_together(
@@ -385,7 +395,9 @@ def _score_rows(
 ) -> list[Row]:
     """Return the rows of metrics, floors, metrics that blame words, and floors of preferences."""
     selection = scored.selection
-    notes = {**scored.caveats, **{name: FLOOR_NOTES[name] for name in by_floor}}
+    notes = dict(scored.caveats)
+    for name in by_floor:
+        notes[name] = FLOOR_NOTES[name]
 
     rows: list[Row] = []
     for name, scores in {**scored.oriented, **by_floor}.items():
@@ -421,7 +433,12 @@ def _with_intervals(
     if statistics.interval == "none":
         return list(rows)
 
-    bare_rows = [row for row in rows if np.isnan(intervals.get(row_key(row), Interval()).low)]
+    bare_rows: list[Row] = []
+    for row in rows:
+        interval = intervals.get(row_key(row))
+        if interval is None or np.isnan(interval.low):
+            bare_rows.append(row)
+
     interval_by_key = dict(intervals)
     for key, wilson in wilson_intervals(bare_rows, statistics.level).items():
         # A resampled interval that has no ends says why; Wilson's keeps what it says.
@@ -474,7 +491,9 @@ def build_panels(
     coefficients = selection.rating_coefficients
 
     panels: list[Panel] = []
-    for dimension in protocol.dimension if coefficients else ():
+    # Without a coefficient of ratings there is nothing to join them for.
+    rated_dimensions = protocol.dimension if coefficients else ()
+    for dimension in rated_dimensions:
         panel = make_rating_panel(
             items=selection.items,
             points=selection.points(dimension),
@@ -589,7 +608,8 @@ def _select_unranked(selection: EvaluationSet, panels: Sequence[Panel]) -> list[
 def _check_comparable(
     selection: EvaluationSet, metrics: Sequence[str], panels: Sequence[Panel], tests: Sequence[str]
 ) -> None:
-    """
+    """Check that the tests can compare the metrics.
+
     Raises:
         LackingError: where there is nothing to compare, too little, or no test for it.
     """
@@ -600,7 +620,8 @@ def _check_comparable(
             "ratings, such as tau_c",
         )
 
-    if (fewest := min(panel.n_images for panel in panels)) < 2:
+    fewest = min(panel.n_images for panel in panels)
+    if fewest < 2:
         message = f"too few images with judgements ({fewest}); a comparison needs two"
         raise selection.lacking(Lack.TESTS, message)
 
@@ -611,11 +632,11 @@ def _check_comparable(
             selection.rating_coefficients if is_of_ratings else selection.preference_coefficients
         )
 
-    has_tests = set[str]()
+    possible_tests = set[str]()
     for coefficient in coefficients:
-        has_tests.update(find_coefficient(coefficient).tests)
+        possible_tests.update(find_coefficient(coefficient).tests)
 
-    if has_tests.isdisjoint(tests):
+    if possible_tests.isdisjoint(tests):
         tested: list[str] = []
         for test in tests:
             names = [c.name for c in list_coefficients() if test in c.tests]

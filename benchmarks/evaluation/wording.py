@@ -91,18 +91,20 @@ def revision_words(
         if split is None or source["split"] in ("", split):
             sources.append(source)
 
-    revisions = {source["revision"] for source in sources}
     if not sources:
         return f"revision {shorten_revision(data['revision'])}"
+
+    revisions = {source["revision"] for source in sources}
     if len(revisions) == 1 and "" not in revisions:
         return f"revision {shorten_revision(sources[0]['revision'])}"
+
     files: list[str] = []
     for source in sources:
         # Twelve digits, as of commits: enough for a reader to compare two files by.
-        of_file = f"SHA-256 {source['sha256'][:12]}"
+        version = f"SHA-256 {source['sha256'][:12]}"
         if source["revision"]:
-            of_file = f"revision {shorten_revision(source['revision'])}"
-        files.append(f"{show_path(source['path'])}, {of_file}")
+            version = f"revision {shorten_revision(source['revision'])}"
+        files.append(f"{show_path(source['path'])}, {version}")
     return "; ".join(files)
 
 
@@ -113,7 +115,9 @@ def distinct_notes(rows: pd.DataFrame) -> list[str]:
 
 
 def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[TableNote]:
-    """Return each note once, as a sentence behind its subject, and behind the parts that have it where others lack it.
+    """Return each note of a subject once, as a sentence: `SUBJECT: NOTE.`
+
+    Where some parts of the subject have the note and others lack it, they are named: `SUBJECT (PART, PART): NOTE.`
 
     Args:
         notes: the subject, a part of it, and its note, which may be empty.
@@ -157,10 +161,11 @@ def dataset_notes(caption_set: CaptionSet, protocol: Protocol) -> list[str]:
     That is: splits whose files are not there, ratings that a choice of the protocol leaves out, and the remarks of the card.
     """
     notes = [f"{caption_set.name}: {remark}" for remark in caption_set.card.remarks]
-    if splits := caption_set.missing_splits if protocol.split is None else ():
-        notes.append(
-            f"{caption_set.name}: without {' and '.join(splits)}, which the data folder does not have."
-        )
+    # A protocol of one split lacks no other.
+    if protocol.split is None and caption_set.missing_splits:
+        splits = " and ".join(caption_set.missing_splits)
+        notes.append(f"{caption_set.name}: without {splits}, which the data folder does not have.")
+
     for left_out in protocol.change_ratings(caption_set).left_out:
         if words := left_out.describe(protocol.dimension):
             notes.append(f"{caption_set.name}: {words}.")
@@ -213,15 +218,19 @@ def mean_words(titles: Sequence[str], coefficients: Iterable[str]) -> str:
         titles: of the datasets.
         coefficients: the names of those that are in the mean.
     """
+    words = f"over {', '.join(titles)}"
     # A chance of 0 is on the scale already.
-    is_rescaled = any(find_coefficient(name).chance for name in coefficients)
-    return f"over {', '.join(titles)}" + "; an accuracy a counts as 2a − 1" * is_rescaled
+    if any(find_coefficient(name).chance for name in coefficients):
+        words += "; an accuracy a counts as 2a − 1"
+    return words
 
 
 def level_notes(
     correlations: pd.DataFrame, labels: Mapping[str, str], protocol: Protocol
 ) -> list[str]:
-    """Return the notes of defined coefficients on groups, systems and thresholds, and of chance, each once.
+    """Return the notes of coefficients that have a value, each once.
+
+    That is: how many groups or systems a coefficient is of, the threshold of calibrated ties, and the value of chance.
 
     Args:
         correlations: rows of `correlations.csv`.
@@ -237,12 +246,14 @@ def level_notes(
         if is_noted and row["note"]:
             key = (row["dimension"], row["coefficient"], row["note"])
             metrics_by_note.setdefault(key, []).append(labels[row["metric"]])
-    # In three steps: metrics with one note, then coefficients with one note, then notes of one head.
+
+    # In three steps: metrics with one note, then coefficients with one note, then notes of the same metrics.
     n_metrics = correlations["metric"].nunique()
     coefficients_by_note: dict[tuple[str, str], list[str]] = {}
     for (dimension, coefficient, note), metrics in metrics_by_note.items():
         prefix = "" if len(metrics) == n_metrics else f"{', '.join(metrics)}, "
         coefficients_by_note.setdefault((prefix, note), []).append(f"{dimension} {coefficient}")
+
     notes_by_prefix: dict[str, list[str]] = {}
     for (prefix, note), coefficients in coefficients_by_note.items():
         notes_by_prefix.setdefault(prefix, []).append(f"{', '.join(coefficients)}: {note}")
@@ -262,25 +273,32 @@ def copies_note(selection: EvaluationSet) -> str:
     copies = selection.copies
     if not copies.n_copies:
         return ""
+
+    counted = copies.count()
     details = "; ".join(_judgements_of_copies(selection))
-    counted = copies.count() + (f" ({details})" if details else "")
+    if details:
+        counted += f" ({details})"
+
+    # Captions, or pairs of them, that have no reference left.
     n_single = copies.is_single.sum()
-    but_for = f", but for {n_single:,} left out that have no other" if n_single else ""
+    except_captions = f", but for {n_single:,} left out that have no other" if n_single else ""
     n_pairs = selection.n_pairs_without_references
-    words = "pair is left out that has" if n_pairs == 1 else "pairs are left out that have"
-    but_for_pairs = f"; {n_pairs:,} {words} no other" if n_pairs else ""
-    with_it = f"{but_for}: protocol.own_references=keep scores them with it"
-    otherwise = "leave_out scores them without that reference"
+    pair_words = "pair is left out that has" if n_pairs == 1 else "pairs are left out that have"
+    except_pairs = f"; {n_pairs:,} {pair_words} no other" if n_pairs else ""
+
+    keeping = "protocol.own_references=keep scores them with it"
+    leaving_out = "leave_out scores them without that reference"
     if not selection.protocol.dimension:
-        otherwise = "leave_out_pair scores both captions of their pairs without that reference"
-    return {
-        "keep": f"{counted}: protocol.own_references=drop leaves them out, {otherwise}",
-        "drop": f"{counted}, and are left out: protocol.own_references=keep counts them",
-        "leave_out": f"{counted}, and are scored without it{with_it}",
-        "leave_out_image": f"{counted}, and all captions of these images are scored without it{with_it}",
-        "leave_out_pair": f"{counted}, and both captions of their pairs are scored without it{but_for_pairs}: "
-        "protocol.own_references=keep scores them with it",
-    }[selection.protocol.own_references] + "."
+        leaving_out = "leave_out_pair scores both captions of their pairs without that reference"
+
+    sentences = {
+        "keep": f"{counted}: protocol.own_references=drop leaves them out, {leaving_out}.",
+        "drop": f"{counted}, and are left out: protocol.own_references=keep counts them.",
+        "leave_out": f"{counted}, and are scored without it{except_captions}: {keeping}.",
+        "leave_out_image": f"{counted}, and all captions of these images are scored without it{except_captions}: {keeping}.",
+        "leave_out_pair": f"{counted}, and both captions of their pairs are scored without it{except_pairs}: {keeping}.",
+    }
+    return sentences[selection.protocol.own_references]
 
 
 def _judgements_of_copies(selection: EvaluationSet) -> Iterator[str]:
@@ -297,13 +315,18 @@ def _judgements_of_copies(selection: EvaluationSet) -> Iterator[str]:
         if True in means.index:
             rest = f", of the others {means[False]:.2f}" if False in means.index else ""
             yield f"mean {dimension} {means[True]:.2f}{rest}"
+
     pairs = selection.caption_set.preferences
-    sides = pairs[["item_a", "item_b"]].isin(is_copy.index[is_copy])
-    decided = sides[(sides["item_a"] != sides["item_b"]) & (pairs["winner"] != "tie")]
-    if selection.uses_preferences and len(decided):
-        winners = pairs.loc[decided.index, "winner"]
-        n_preferred = int((decided["item_a"] == (winners == "a")).sum())
-        yield f"preferred in {n_preferred:,} of {len(decided):,} pairs with a caption that repeats none"
+    copy_ids = is_copy.index[is_copy]
+    is_copy_a = pairs["item_a"].isin(copy_ids)
+    is_copy_b = pairs["item_b"].isin(copy_ids)
+    is_decided = (is_copy_a != is_copy_b) & (pairs["winner"] != "tie")
+    n_decided = int(is_decided.sum())
+    if selection.uses_preferences and n_decided:
+        wins_a = is_copy_a & (pairs["winner"] == "a")
+        wins_b = is_copy_b & (pairs["winner"] == "b")
+        n_preferred = int((is_decided & (wins_a | wins_b)).sum())
+        yield f"preferred in {n_preferred:,} of {n_decided:,} pairs with a caption that repeats none"
 
 
 def list_words(words: Sequence[str], n_shown: int = 3) -> str:
@@ -354,5 +377,8 @@ def ordinal(rank: int) -> str:
     """Write a place from 1, up to twelve as a word."""
     if rank <= len(_ORDINALS):
         return _ORDINALS[rank - 1]
+
     ending = {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
-    return f"{rank}{'th' if rank % 100 in (11, 12, 13) else ending}"
+    if rank % 100 in (11, 12, 13):
+        ending = "th"
+    return f"{rank}{ending}"

@@ -210,10 +210,10 @@ def version_differences(
                 affected.append(name)
         fails = policy == "all" or (policy == "signatures" and bool(affected))
         # A package that no signature names may have moved any metric's score.
-        is_suspect = moving & set(affected) or (moving and not affected)
+        suspected_of = moving & set(affected) if affected else moving
 
         causes: list[str] = []
-        if not is_suspect:
+        if not suspected_of:
             causes.append("no score moved")
         if not fails:
             causes.append(f"told only (versions={policy})")
@@ -287,9 +287,10 @@ def _scores(
         )
         rows.append(line)
 
-    moved_pairs = [pair for pair in pairs if moved(*pair[1:], reach)]
+    moved_pairs = [(item, old, new) for item, old, new in pairs if moved(old, new, reach)]
     if moved_pairs:
-        item, old, new = max(moved_pairs, key=lambda pair: _distance(pair[1], pair[2]))
+        item, old, new = _find_farthest(moved_pairs)
+        # An item's id may hold line breaks.
         title = " ".join(item.split())
         add_line(f"{len(moved_pairs)} of {len(pairs)} sampled items, most of all {title}", old, new)
 
@@ -304,13 +305,13 @@ def _scores(
     elif moved(old_kept.std, new_kept.std, reach):
         add_line(f"standard deviation of all {new_kept.items} items", old_kept.std, new_kept.std)
     else:
-        parts: list[tuple[int, float, float]] = []
+        parts: list[tuple[str, float, float]] = []
         for i, (old, new) in enumerate(zip(old_kept.parts, new_kept.parts, strict=True), start=1):
             if moved(old, new, reach):
-                parts.append((i, old, new))
+                parts.append((f"part {i}", old, new))
         if parts:
-            i, old, new = max(parts, key=lambda part: _distance(part[1], part[2]))
-            subject = f"{len(parts)} of {PARTS} parts of the items, most the mean of part {i}"
+            part, old, new = _find_farthest(parts)
+            subject = f"{len(parts)} of {PARTS} parts of the items, most the mean of {part}"
             add_line(subject, old, new)
 
     return rows
@@ -340,7 +341,7 @@ def correlation_differences(
 
         old = before[key]
         new = now[key]
-        # Not whether the printed digits are others: where rounding turns, the last bit turns them.
+        # Printed digits are not compared: near a half, the last bit of a number decides how it is rounded.
         if moved(old, new, unit_of(coefficient) / 2):
             decimals = style.decimals + 2
             line = Difference(
@@ -360,13 +361,11 @@ def correlation_differences(
 def make_difference_table(
     title: str, differences: Sequence[Difference], metrics: Sequence[str], columns: tuple[str, str]
 ) -> ResultTable:
-    """Make the table of differences.
+    """Make the table of differences; a cause that is that of all rows stands once, below the table.
 
     Args:
-        metrics: all that were compared; a difference of more than three that are all says how many.
+        metrics: all that were compared; where there are more than three, a difference of all gives their number.
         columns: the headings of the numbers before and now.
-
-    A cause that several rows share stands below the table, and once.
     """
 
     def name_metrics(difference: Difference) -> str:
@@ -382,8 +381,9 @@ def make_difference_table(
             has_other_remarks = has_other_remarks or bool(difference.cause)
         elif difference.cause or not difference.is_in_one:
             causes.append(difference.cause)
-    is_shared = len(causes) > 1 and len(set(causes)) == 1 and not has_other_remarks
-    is_shared = is_shared and bool(causes[0])
+
+    is_one_cause = len(causes) > 1 and len(set(causes)) == 1
+    is_shared = is_one_cause and causes[0] != "" and not has_other_remarks
 
     rows: list[Row] = []
     for difference in differences:
@@ -407,7 +407,14 @@ def make_difference_table(
     return ResultTable(title, "part", headings, rows, notes=notes, numeric=False)
 
 
+def _find_farthest(pairs: Sequence[tuple[str, float, float]]) -> tuple[str, float, float]:
+    """Return the first of the names with two numbers that are farthest apart."""
+    distances = [_distance(old, new) for _, old, new in pairs]
+    return pairs[distances.index(max(distances))]
+
+
 def _distance(old: float, new: float) -> float:
+    """Return how far two numbers are apart; without bound where one of them is undefined."""
     return math.inf if math.isnan(old) or math.isnan(new) else abs(new - old)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,8 @@ def list_differences(before: FinishedRun, now: FinishedRun) -> list[Difference]:
     """List what differs between two runs: data, options, versions, parameters, scores, correlations."""
     old = before.run
     new = now.run
-    data = list(_data_differences(old.get("data", {}), new.get("data", {})))
+    data_by_name = _data_differences(old.get("data", {}), new.get("data", {}))
+    data = list(chain.from_iterable(data_by_name.values()))
     options = list(_option_differences(old.get("config", {}), new.get("config", {})))
     packages = _changed_packages(old.get("versions", {}), new.get("versions", {}))
 
@@ -81,7 +83,6 @@ def list_differences(before: FinishedRun, now: FinishedRun) -> list[Difference]:
         if name in old_signatures:
             signature_changes[name] = signature_changes_of(old_signatures[name], signature)
 
-    changed_data = {difference.subject.partition(" ")[0] for difference in data}
     old_cells = _cells(before)
     new_cells = _cells(now)
     scores: list[Difference] = []
@@ -100,7 +101,7 @@ def list_differences(before: FinishedRun, now: FinishedRun) -> list[Difference]:
         cause = _protocol_change(before, now, dataset)
         if not cause:
             changes = signature_changes.get(metric, {})
-            cause = cause_of(dataset in changed_data, changes, packages, OUR_CODE)
+            cause = cause_of(dataset in data_by_name, changes, packages, OUR_CODE)
         scores += _score_differences(before, now, dataset, metric, cause)
         correlations += correlation_differences(old_cells[cell], new_cells[cell], metric, cause)
 
@@ -125,17 +126,25 @@ def _changed_packages(old: Mapping[str, str], new: Mapping[str, str]) -> dict[st
     return changed
 
 
-def _data_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
+def _data_differences(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> dict[str, list[Difference]]:
+    """Return the differences of each dataset that changed, or that one run lacks, by its name."""
+    differences: dict[str, list[Difference]] = {}
     for name in dict.fromkeys([*old, *new]):
         if name not in old or name not in new:
-            yield difference_in_one("data", (), name, is_in_old=name in old)
+            line = difference_in_one("data", (), name, is_in_old=name in old)
+            differences[name] = [line]
             continue
 
         for key in ("revision", "digest"):
             before = str(old[name].get(key))
             now = str(new[name].get(key))
             if before != now:
-                yield Difference("data", (), f"{name} {key}", before[:12], now[:12])
+                line = Difference("data", (), f"{name} {key}", before[:12], now[:12])
+                differences.setdefault(name, []).append(line)
+
+    return differences
 
 
 def _option_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
@@ -200,9 +209,10 @@ def _score_differences(
     new = _scores_of(now, dataset, metric)
     pairs = pd.concat([old, new], axis=1, join="inner", keys=["old", "new"])
     values = pairs.to_numpy(dtype=float)
-    # Two undefined scores are equal; of one, the difference has no bound.
-    distances = np.where(np.isnan(values).all(axis=1), 0.0, np.abs(values[:, 1] - values[:, 0]))
-    distances = np.where(np.isnan(distances), np.inf, distances)
+    distances = np.abs(values[:, 1] - values[:, 0])
+    # Two undefined scores are equal; one alone is farther from any number than all others.
+    distances[np.isnan(distances)] = np.inf
+    distances[np.isnan(values).all(axis=1)] = 0.0
     n_moved = int((distances > _TOLERANCE).sum())
     if not n_moved:
         return []

@@ -26,10 +26,10 @@ UnavailableMetrics = Mapping[Metric, Unavailability]
 
 
 def check_works_without_references(metrics: Sequence[Metric]) -> None:
-    """Check, where there are no references, that a metric needs none; of no metrics nothing is said.
+    """Check that one of the metrics at least needs no references, as there are none.
 
     Raises:
-        InputError: where all need references.
+        InputError: where there are metrics, and all of them need references.
     """
     if metrics and all("references" in metric.needs for metric in metrics):
         raise InputError(f"metric {metrics[0].spec} needs references; give references=FILE")
@@ -90,10 +90,10 @@ def split_available(
         return list(metrics), {}
 
     items = protocol.for_dataset(caption_set).select_items(caption_set)
-    of_suites = [metric for metric in metrics if metric.spec in optional]
+    suite_metrics = [metric for metric in metrics if metric.spec in optional]
     # Whoever names a metric wants its error, which comes where it is computed.
-    is_none_named = len(of_suites) == len(metrics)
-    missing = find_unavailable(of_suites, items, needs_one=is_none_named)
+    is_none_named = len(suite_metrics) == len(metrics)
+    missing = find_unavailable(suite_metrics, items, needs_one=is_none_named)
 
     available = [metric for metric in metrics if metric not in missing]
     return available, missing

@@ -56,6 +56,7 @@ def disattenuate(
         The correction of each of the panel's metrics.
     """
     measure = RELIABILITIES.get(ratings)
+    # The one is None, or the other.
     reliability = None
     reason = None
     if measure is None:
@@ -99,7 +100,8 @@ def _correct(
     if not options.uses_resampling or n_images < 2:
         return row
     (replicates,) = resample([statistic], n_images, options.replicates, options.seed)
-    interval = statistic_intervals(statistic, values, replicates, n_images, options)[2]
+    intervals = statistic_intervals(statistic, values, replicates, n_images, options)
+    _, _, interval = intervals  # of r, of the reliability, and of the corrected value
     return replace(row, interval=interval, remarks=interval.remarks)
 
 

@@ -74,7 +74,7 @@ def _fit_logistic(scores: Floats, is_good: Floats) -> Rule:
 
 
 def _fit_isotonic(scores: Floats, is_good: Floats) -> Rule:
-    """Fit the non-decreasing shares of least squared distance; between scores they go in straight lines."""
+    """Fit the non-decreasing shares that are nearest by squared distance, joined by straight lines between scores."""
     levels, level_of_score, counts = np.unique(scores, return_inverse=True, return_counts=True)
     shares = np.bincount(level_of_score, is_good) / counts
     fitted = scipy.optimize.isotonic_regression(shares, weights=counts.astype(np.float64)).x

@@ -34,7 +34,8 @@ _PAGE = "google-research-datasets/Crisscrossed-Captions"
 SCALE = Scale(0, 5)
 #: The rater of the scores, each of which is a mean.
 RATER = "mean"
-_OF_SCORES = "the mean over its raters (agg_score)"
+#: What a single value of the scores is, in words.
+_SCORE_WORDS = "the mean over its raters (agg_score)"
 
 #: The dimension of each way in which the authors sampled.
 SITS_DIMENSIONS = {"c2i_original": "original", "c2i_intrasim": "intrasim"}
@@ -65,7 +66,7 @@ SITS = _card(
     title="Crisscrossed Captions SITS",
     short_title="CxC-SITS",
     scales=dict.fromkeys(("intrasim", "original"), SCALE),
-    single_values=dict.fromkeys(("intrasim", "original"), _OF_SCORES),
+    single_values=dict.fromkeys(("intrasim", "original"), _SCORE_WORDS),
     expected={"images": 5000, "items": 44833, "ratings": 44833},
     headline="intrasim",
 )
@@ -75,7 +76,7 @@ STS = _card(
     title="Crisscrossed Captions STS",
     short_title="CxC-STS",
     scales=dict.fromkeys((OVERALL, "cocaption", "isim"), SCALE),
-    single_values=dict.fromkeys((OVERALL, "cocaption", "isim"), _OF_SCORES),
+    single_values=dict.fromkeys((OVERALL, "cocaption", "isim"), _SCORE_WORDS),
     summaries=dict.fromkeys(("cocaption", "isim"), OVERALL),
     expected={"images": 5000, "items": 44045, "ratings": 88090},
     headline=OVERALL,
@@ -123,9 +124,11 @@ def load_cxc_sts(root: Path) -> CaptionSet:
     item_ids = items["item_id"].tolist()
     dimensions = _dimensions(table, STS_DIMENSIONS)
     scores = table.floats("agg_score", SCALE)
-    of_all = _ratings(item_ids, [OVERALL] * len(item_ids), scores)
-    by_sampling = _ratings(item_ids, dimensions, scores)
-    return CaptionSet(items, pd.concat([of_all, by_sampling], ignore_index=True), card=STS)
+    # Each score counts twice: in the dimension of its way of sampling, and in that of all.
+    overall_ratings = _ratings(item_ids, [OVERALL] * len(item_ids), scores)
+    sampled_ratings = _ratings(item_ids, dimensions, scores)
+    ratings = pd.concat([overall_ratings, sampled_ratings], ignore_index=True)
+    return CaptionSet(items, ratings, card=STS)
 
 
 def _captions(
@@ -170,5 +173,6 @@ def _ratings(
     item_ids: Sequence[str], dimensions: Sequence[str], scores: Sequence[float]
 ) -> pd.DataFrame:
     """Make the frame of one score an item."""
-    columns = (item_ids, dimensions, [RATER] * len(item_ids), scores)
-    return pd.DataFrame(dict(zip(RATING_COLUMNS, columns, strict=True)))
+    raters = [RATER] * len(item_ids)
+    rows = list(zip(item_ids, dimensions, raters, scores, strict=True))
+    return pd.DataFrame(rows, columns=pd.Index(RATING_COLUMNS))

@@ -87,8 +87,9 @@ def read_hub(
             table = read_table(path)
             references_column = table.references("refs")
             row_references = [tuple(map(collapse_blanks, texts)) for texts in references_column]
-            caption_column = table.first_of(*_CAPTIONS) or "cand"
-            score_column = table.first_of(*_SCORES) or "human_score"
+            # Where a table has none of the names, the usual one makes the error that names the missing column.
+            caption_column = table.first_of(*_CAPTIONS) or _CAPTIONS[0]
+            score_column = table.first_of(*_SCORES) or _SCORES[0]
 
             places += table.places
             image_ids += _image_ids(table, row_references)
@@ -99,6 +100,10 @@ def read_hub(
             rated_dimensions += [dimension] * len(table)
 
     folder = root / card.name / "images"
+    images = None
+    if folder.is_dir():
+        images = [str(folder / image_id) for image_id in image_ids]
+
     return JudgementColumns(
         places=places,
         image_ids=image_ids,
@@ -107,7 +112,8 @@ def read_hub(
         references=references,
         splits=splits,
         dimensions=rated_dimensions,
-        images=[str(folder / i) for i in image_ids] if folder.is_dir() else None,
+        images=images,
+        # A caption of an image with other references is another item.
         apart=True,
     ).caption_set(card)
 

@@ -26,7 +26,7 @@ class Fense(SentenceCosine):
     """The mean over the references of cos(e(candidate), e(reference)), times 1 - penalty where an error is probable.
 
     Args:
-        references: of the cosines, the mean.
+        references: `mean` alone: the score is the mean of the cosines.
         errors: a table with the columns `caption` and `error`, the probability from 0 to 1 that the caption has an error.
         threshold: the probability above which it counts as one.
         penalty: the share of the score that an error costs.

@@ -67,7 +67,8 @@ NEURAL = ("metrics/learned", "metrics/neural")
 #: Folders of tests of a package besides the folder of its name.
 MORE_TESTS = {
     "benchmarks/evaluation": [
-        *("benchmarks/commands", "benchmarks/reporting/test_joined_table.py"),
+        "benchmarks/commands",
+        "benchmarks/reporting/tables/test_joined_table.py",
         "metrics/neural/judge/test_pairs.py",
     ],
     "benchmarks/options": ["benchmarks/cli", "benchmarks/commands"],
@@ -76,7 +77,9 @@ MORE_TESTS = {
     "benchmarks/scoring": ["benchmarks/commands/test_written_files.py"],
     "benchmarks/statistics": ["benchmarks/commands/test_written_files.py"],
     "datasets/reading": [
-        *("benchmarks/large", "datasets/sources", "server/collect/test_study.py"),
+        "benchmarks/large",
+        "datasets/sources",
+        "server/collect/test_study.py",
         "server/challenge/test_definition_file.py",
     ],
     "metrics/text": ["parity"],

@@ -93,8 +93,11 @@ class ChallengeClient:
                 method, url, timeout=_TIMEOUT, allow_redirects=False, **options
             )
             is_error = response.status_code >= 400
-            if is_error and response.headers.get("content-type", "").startswith("text/plain"):
-                raise InputError(f"{self._url}: {response.text.strip()}")  # the body is too large
+            content_type = response.headers.get("content-type", "")
+            # An error in plain text, such as of a file that is too large, is a sentence for the user.
+            if is_error and content_type.startswith("text/plain"):
+                raise InputError(f"{self._url}: {response.text.strip()}")
+
             answer = response.json()
         except requests.exceptions.JSONDecodeError as error:
             raise InputError(

@@ -59,8 +59,8 @@ def public_url(url: str | None, listener: socket.socket) -> str:
 def server_config(app: FastAPI, *, proxy: bool = False) -> uvicorn.Config:
     """Return uvicorn's configuration of a site.
 
-    What it bounds is in SECURITY.md, with what is left to a proxy, as `nginx.conf` is one: slow requests and
-    connections by address.
+    SECURITY.md lists its bounds. Slow requests, and many connections from one address, are left to a proxy such as
+    `nginx.conf` sets up.
 
     Args:
         app: the site.

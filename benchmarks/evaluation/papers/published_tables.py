@@ -18,15 +18,20 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
 - `counts`: how many images or captions (column) a file of references has (row).
 
 A table's `draws` says which rows are the mean over random draws of references (`reference_draws`); a printed number within their
-spread is neither a match nor a difference. Without the dataset that has all references these rows are computed of the table's own.
+spread is neither a match nor a difference. These rows need the dataset that has all references of each image. Where it is not here,
+they are computed from the references of the table's own dataset.
 
 A protocol's `split` is that of the dataset's authors. Where the files do not say what it is, the cell is of captau's own split of that
 name, and neither a match nor a difference.
 
-A row `floor_length` of a `correlation` table is captau's "longer caption", which prefers the one with more words.
-`row_protocols` changes the protocol of single rows. A column's `bound: high` or `low` asks how far the 90 % interval reaches above or below the value. A row's or a
-column's `missing: REASON` says why its cells cannot be computed. A row of `row_raters` is computed where a rater that fits it is given; a
-column's `error: mse` is then the mean squared error against mean ratings.
+Further keys of a table, its rows and its columns:
+
+- `row_protocols` changes the protocol of single rows;
+- a row `floor_length` of a `correlation` table is captau's "longer caption", which prefers the one with more words;
+- a row's or a column's `missing: REASON` says why its cells cannot be computed;
+- a column's `bound: high` or `low` asks how far the 90 % interval reaches above or below the value;
+- a row of `row_raters` is computed where a rater that fits it is given; a column's `error: mse` is then the mean
+  squared error against mean ratings.
 
 To add a kind, write a function like `_system_mean_cells` and name it in `TABLE_KINDS` (`published_cells`).
 """
@@ -137,7 +142,7 @@ class TableRebuilder(TableSources):
         specs = {str(f): RaterMetric(str(f), seen="mark").spec for f in folders}
         columns: dict[str, Any] = {}
         for column, options in table.columns.items():
-            # Errors are missing of published metrics, which predict no ratings; raters do.
+            # A column of errors is missing for published metrics, which predict no ratings; raters predict them.
             if "missing" not in options or "error" in options:
                 columns[column] = options
         if not specs or not columns:
@@ -147,7 +152,8 @@ class TableRebuilder(TableSources):
 
         cells: Cells = {}
         for column, options in columns.items():
-            if reason := self._refuse_trained(table, options, folders):
+            reason = self._find_trained_reason(table, options, folders)
+            if reason:
                 cells[row, column] = TableCell.missing(reason)
                 continue
 
@@ -162,10 +168,10 @@ class TableRebuilder(TableSources):
 
         return cells
 
-    def _refuse_trained(
+    def _find_trained_reason(
         self, table: PaperTable, options: Mapping[str, Any], folders: Sequence[Path]
     ) -> str:
-        """Return why raters do not fill a column: one was trained on images that it is tested on; empty if none was."""
+        """Return that a rater was trained on images of a column's test, so that raters do not fill it; empty if none was."""
         if table.kind != "correlation" or table.dataset not in self.caption_sets:
             return ""
 
@@ -174,7 +180,8 @@ class TableRebuilder(TableSources):
         selection = EvaluationSet.select(self.load(table.dataset), protocol)
         images = set(selection.items["image_id"])
         for folder in folders:
-            if n_shared := len(find_training_images(RaterCard.read(folder), images)):
+            n_shared = len(find_training_images(RaterCard.read(folder), images))
+            if n_shared:
                 return f"{folder} was trained on {n_shared:,} of the {len(images):,} images that it would be tested on"
 
         return ""

@@ -44,10 +44,11 @@ POINTS = 150
 
 
 def violin_charts(part: RunDataset) -> Iterator[Chart]:
+    """Draw each metric's scores by the level of the rating, a chart a dimension and metric."""
     for dimension, scale in rated_scales(part).items():
-        cut = coarsen_scale(scale)
+        coarse_scale = coarsen_scale(scale)
         points = _points(part, dimension)
-        level_indices = nearest_level(points["value"].to_numpy(dtype=float), cut)
+        level_indices = nearest_level(points["value"].to_numpy(dtype=float), coarse_scale)
         for metric in part.metrics:
             if metric not in part.scores:
                 continue
@@ -56,7 +57,7 @@ def violin_charts(part: RunDataset) -> Iterator[Chart]:
             label = part.label(metric)
             finite = np.isfinite(scores)
             scores_by_level: dict[str, Floats] = {}
-            for k, level in enumerate(scale_levels(cut)):
+            for k, level in enumerate(scale_levels(coarse_scale)):
                 scores_by_level[f"{level:g}"] = scores[finite & (level_indices == k)]
 
             yield make_violin_chart(
@@ -70,7 +71,7 @@ def violin_charts(part: RunDataset) -> Iterator[Chart]:
 
 
 def _points(part: RunDataset, dimension: str) -> pd.DataFrame:
-    """Columns `item_id, value`: single ratings or, where the protocol takes means, those."""
+    """Return columns `item_id, value`: the single ratings, or each item's mean or median where the protocol takes it."""
     if part.run.run["protocols"][part.dataset]["ratings"] == "per_rating":
         return part.ratings[part.ratings["dimension"] == dimension][["item_id", "value"]]
     return part.people(dimension).dropna().rename("value").reset_index()
@@ -96,10 +97,12 @@ def make_violin_chart(
     """
     rows: list[Row] = []
     for group_name, group in scores_by_group.items():
-        quarters = np.quantile(group, [0.25, 0.5, 0.75]) if len(group) else [np.nan] * 3
-        mean = float(group.mean()) if len(group) else np.nan
-        numbers = [figures.short_cell(float(number)) for number in (*quarters, mean)]
+        values = [np.nan] * 4
+        if len(group):
+            values = [*np.quantile(group, [0.25, 0.5, 0.75]), group.mean()]
+        numbers = [figures.short_cell(float(value)) for value in values]
         rows.append(Row(group_name, [count_cell(len(group)), *numbers]))
+
     total = sum(map(len, scores_by_group.values())) + n_lost
     notes = [f"{n_lost:,} of {total:,} scores are not finite and left out."] if n_lost else []
 
@@ -147,6 +150,11 @@ def _draw_violins(scores_by_group: Mapping[str, Floats], label: str, corner: str
 
 
 def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
+    """Draw how alike every two metrics and people's ratings order the items, in one chart.
+
+    Raises:
+        UnavailableChart: where there is nothing to compare.
+    """
     metrics = [metric for metric in part.metrics if metric in part.oriented]
     columns = {part.label(metric): part.oriented[metric] for metric in metrics}
     for dimension in part.scales:
@@ -155,6 +163,7 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
     if len(frame.columns) < 2:
         raise UnavailableChart("one metric alone has nothing to be compared with")
 
+    # Spearman's ρ is Pearson's r of the ranks.
     matrix = frame.rank().corr().to_numpy()
     labels = [str(column) for column in frame.columns]
     rows: list[Row] = []
@@ -168,8 +177,10 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
         figure, axis = figures.make_square_figure(len(labels))
         squares: list[list[Square]] = []
         for correlations in matrix:
-            values = [float(value) for value in correlations]
-            squares.append([figures.shade_square(v, format_number(v, 100, 0)) for v in values])
+            row_squares: list[Square] = []
+            for value in correlations.tolist():
+                row_squares.append(figures.shade_square(value, format_number(value, 100, 0)))
+            squares.append(row_squares)
         figures.draw_squares(axis, squares)
         figures.label_squares(axis, labels, labels)
         axis.set_title(f"{part.title}: ρ ×100")
@@ -193,21 +204,29 @@ def _name_extremes(matrix: Floats, labels: Sequence[str]) -> str:
         for j in range(i):
             if np.isfinite(matrix[i, j]):
                 pairs.append((matrix[i, j], labels[i], labels[j]))
+
     if not pairs:
         return ""
 
-    lowest, *least_alike = min(pairs)
-    highest, *most_alike = max(pairs)
+    lowest, lowest_b, lowest_a = min(pairs)
+    highest, highest_b, highest_a = max(pairs)
     return (
-        f" Most alike: {most_alike[1]} and {most_alike[0]}, {figures.percent_cell(highest)}; "
-        f"least: {least_alike[1]} and {least_alike[0]}, {figures.percent_cell(lowest)}."
+        f" Most alike: {highest_a} and {highest_b}, {figures.percent_cell(highest)}; "
+        f"least: {lowest_a} and {lowest_b}, {figures.percent_cell(lowest)}."
     )
 
 
 def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
+    """Draw precision over recall of metrics as filters of captions, a chart a dimension.
+
+    Raises:
+        UnavailableChart: where no dimension tells good captions from bad ones.
+    """
     reasons: list[str] = []
-    scales, definition = rated_scales(part), part.good
-    for dimension in curve_names(definition, scales):
+    scales = rated_scales(part)
+    definition = part.good
+    dimensions = curve_names(definition, scales)
+    for dimension in dimensions:
         try:
             good = mark_good_captions(
                 part.ratings,
@@ -220,6 +239,7 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
         except InputError as error:
             reasons.append(str(error))
             continue
+
         rows: list[dict[str, Any]] = []
         cells: list[Row] = []
         areas: dict[str, float] = {}
@@ -230,11 +250,13 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             scores = part.oriented[metric].loc[good.index].to_numpy(dtype=np.float64)
             curve, summary = metric_curve(scores, good, part.precision)
             if curve:
-                indices = np.unique(np.linspace(0, len(curve) - 1, POINTS).round().astype(int))
+                places = np.linspace(0, len(curve) - 1, POINTS)
+                # A short curve has each of its points once.
+                indices = np.unique(places.round().astype(int))
                 rows += [{"metric": metric, **curve[k]} for k in indices]
             areas[metric] = summary["auc"]
 
-            # Downwards, as in captau thresholds.
+            # Rounded downwards, as in captau thresholds: the caption whose score the threshold is must stay above it.
             threshold = np.floor(summary["threshold"] * 1e4) / 1e4
             numbers = [
                 figures.percent_cell(summary["auc"]),
@@ -242,15 +264,18 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
                 number_cell(threshold, 1, 4),
             ]
             cells.append(Row(part.label(metric), [*numbers, summary["note"]]))
+
         frame = make_frame(rows, ["metric", "recall", "precision"])
         title = f"{part.title}, {dimension}: filtering captions"
         recall_label = f"recall at precision {part.precision:g}"
+
         # Stable, so that metrics of one area stay in their order; one without a value stands last.
         ranked = sorted(cells, key=lambda row: -_area_of(row))
         area_texts = ", ".join(f"{row.label} {row.cells[0]}" for row in ranked)
         is_fault = dimension in part.faults
         share = describe_good(definition, int(good.sum()), len(good), is_fault=is_fault)
         columns = ["AUC", recall_label, "threshold", "remark"]
+
         yield Chart(
             "precision_recall",
             figures.slug("precision_recall", part.dataset, part.protocol, dimension),
@@ -260,7 +285,9 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             ResultTable(f"{title} ×100", "metric", columns, cells, notes=[share]),
             _curves(part, dimension, frame, areas, float(good.mean())),
         )
-    if reasons and len(reasons) == len(curve_names(definition, scales)):
+
+    # Where some dimensions have a chart, the others are left out without a word.
+    if reasons and len(reasons) == len(dimensions):
         raise UnavailableChart("; ".join(reasons))
 
 
@@ -302,13 +329,15 @@ def threshold_figure(
     panels: Sequence[Any] = list(rows.groupby(["dataset", "dimension"], sort=False))
     if not panels or not figures.can_draw():
         return {}
-    areas_of: dict[Any, dict[str, float]] = {}
-    for names, of_panel in recalls.groupby(["dataset", "dimension"], sort=False):
-        areas_of[names] = dict(zip(of_panel["metric"], of_panel["auc"], strict=True))
+
+    areas_by_panel: dict[Any, dict[str, float]] = {}
+    for names, summaries in recalls.groupby(["dataset", "dimension"], sort=False):
+        areas_by_panel[names] = dict(zip(summaries["metric"], summaries["auc"], strict=True))
+
     with figures.style():
         figure, axes = figures.make_panels(len(panels), 1, 6, 4)
         for axis, (names, curves) in zip(axes, panels, strict=True):
-            draw_curves(axis, curves, areas_of[names], labels)
+            draw_curves(axis, curves, areas_by_panel[names], labels)
             axis.set_title(", ".join(map(str, names)))
         return figures.files_of(figure, "precision_recall")
 
@@ -334,9 +363,11 @@ def draw_curves(
         if metric in best:
             options = {"color": SERIES[best.index(metric)], "linewidth": 1.4}
         curve = curves[metric]
-        (lines[metric],) = axis.step(
+        # matplotlib returns a list of the lines drawn, here of one.
+        (line,) = axis.step(
             curve["recall"], curve["precision"], where="pre", linestyle="-", **options
         )
+        lines[metric] = line
 
     handles: list[Any] = []
     names: list[str] = []

@@ -90,7 +90,7 @@ def written_table(
 
 
 def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> ResultTable:
-    """Finished runs and published numbers as one table.
+    """Join finished runs and published numbers into one table.
 
     Of a metric with one signature that two runs have, the first run counts.
 
@@ -108,7 +108,7 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     choices = replace(choices, coefficients=coefficients)
     columns = _columns(sources, choices)
 
-    datasets = {key[0] for key in columns} - {MEAN}
+    datasets = {key.dataset for key in columns} - {MEAN}
     is_survey = choices.coefficients == (HEADLINE,) and len(datasets) > 1
     # Beside several datasets, numbers alone fill the text's width.
     intervals = choices.intervals or ("none" if is_survey else "subscript")
@@ -122,7 +122,7 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
         drafts = _without_bounds(drafts)
 
     mean_note = _average_runs(columns, drafts) if is_survey and len(sources) > 1 else ""
-    has_dropped_clusters = _without_clusters(columns, drafts)
+    has_dropped_clusters = _remove_clusters(columns, drafts)
     _finish_cells(columns, drafts)
     drafts = _order_and_name(drafts, columns, choices, is_paper=is_paper)
 
@@ -138,7 +138,7 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
 
     if choices.ranks != "superscript":
         remove_ranks(drafts)
-    return _lay_out(drafts, columns, choices, intervals, notes)
+    return _lay_out(drafts, columns, choices, intervals=intervals, notes=notes)
 
 
 def _without_bounds(drafts: Sequence[RowDraft]) -> list[RowDraft]:
@@ -150,6 +150,7 @@ def _lay_out(
     drafts: Sequence[RowDraft],
     columns: Mapping[ColumnKey, CoefficientColumn],
     choices: TableChoices,
+    *,
     intervals: str,
     notes: Sequence[str],
 ) -> ResultTable:
@@ -225,7 +226,7 @@ def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[
     Returns:
         its note; empty where there is no such mean, or the runs have one.
     """
-    datasets = [key[0] for key in columns]
+    datasets = [key.dataset for key in columns]
     if MEAN in datasets or len(set(datasets)) < len(datasets):
         return ""
 
@@ -236,14 +237,14 @@ def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[
             own_drafts[str(index)] = draft
 
     # Only coefficients with a value of chance can be put on the mean's scale.
-    keys: dict[str, ColumnKey] = {}
+    key_by_dataset: dict[str, ColumnKey] = {}
     for key in columns:
-        if find_coefficient(key[3]).chance is not None:
-            keys[key[0]] = key
+        if find_coefficient(key.coefficient).chance is not None:
+            key_by_dataset[key.dataset] = key
 
     nothing = Cell(MISSING)
     values: dict[str, dict[str, float]] = {}
-    for dataset, key in keys.items():
+    for dataset, key in key_by_dataset.items():
         values[dataset] = {}
         for name, draft in own_drafts.items():
             values[dataset][name] = draft.cells.get(key, nothing).value
@@ -252,20 +253,23 @@ def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[
     if len(common_datasets) < 2:
         return ""
 
-    mean_key = (MEAN, tuple(common_datasets), "", MEAN)
+    mean_key = ColumnKey(MEAN, tuple(common_datasets), "", MEAN)
     columns[mean_key] = MEAN_COLUMN
+    # The mean is printed as a value of this coefficient is.
+    _, like_coefficient = JOINT_KEY
     for name in metrics:
         rescaled: list[float] = []
         for dataset in common_datasets:
-            rescaled.append(rescale(values[dataset][name], keys[dataset][3]))
-        own_drafts[name].cells[mean_key] = coefficient_cell(fmean(rescaled), JOINT_KEY[1])
+            coefficient = key_by_dataset[dataset].coefficient
+            rescaled.append(rescale(values[dataset][name], coefficient))
+        own_drafts[name].cells[mean_key] = coefficient_cell(fmean(rescaled), like_coefficient)
 
     titles: list[str] = []
     coefficients: list[str] = []
     for dataset in common_datasets:
-        key = keys[dataset]
+        key = key_by_dataset[dataset]
         titles.append(columns[key].over)
-        coefficients.append(key[3])
+        coefficients.append(key.coefficient)
     words = mean_words(titles, coefficients)
     return f"mean: {words}. Of several runs it has no interval and no rank."
 
@@ -277,7 +281,7 @@ def _finish_cells(
     for key, column in columns.items():
         emphasise(key, drafts)
         for draft in drafts:
-            is_gap = key not in draft.cells and key[0] != MEAN
+            is_gap = key not in draft.cells and key.dataset != MEAN
             if draft.kind in METRIC_KINDS and not draft.source and is_gap:
                 draft.cells[key] = Cell(MISSING)
                 draft.texts[key] = [f"not computed on {column.over}"]
@@ -307,15 +311,17 @@ def _row(draft: RowDraft, columns: Iterable[ColumnKey], letters: dict[str, str])
 
 
 def _letter(index: int) -> str:
-    """Footnotes' letters: a … z, aa, ab, …"""
-    more, rest = divmod(index, len(ascii_lowercase))
-    return (_letter(more - 1) if more else "") + ascii_lowercase[rest]
+    """Return the letter of the footnote with an index from 0: a … z, aa, ab, …"""
+    n_rounds, place = divmod(index, len(ascii_lowercase))
+    # After z, the letter of the round stands before that of the place.
+    prefix = _letter(n_rounds - 1) if n_rounds else ""
+    return prefix + ascii_lowercase[place]
 
 
 def _columns(
     sources: Sequence[NamedRun], choices: TableChoices
 ) -> dict[ColumnKey, CoefficientColumn]:
-    """The columns in the runs' order, those of a dataset under one protocol side by side, and the mean last.
+    """Return the columns in the runs' order, those of a dataset under one protocol side by side, and the mean last.
 
     Raises:
         InputError: where there are none, or one that was asked for is not there.
@@ -339,13 +345,14 @@ def _columns(
         source, protocol = sources_by_key[key]
         columns[key] = _column(key, keys, blocks, source, protocol)
 
-    means: dict[ColumnKey, None] = {}
+    mean_keys: set[ColumnKey] = set()
     for source in sources:
-        means |= dict.fromkeys(key for key, _ in source.mean_rows)
+        mean_keys.update(key for key, _ in source.mean_rows)
     # Means over unlike datasets are not compared.
-    has_mean = choices.coefficients == (HEADLINE,) and not choices.dimensions
-    if has_mean and len(means) == 1:
-        columns |= dict.fromkeys(means, MEAN_COLUMN)
+    may_have_mean = choices.coefficients == (HEADLINE,) and not choices.dimensions
+    if may_have_mean and len(mean_keys) == 1:
+        (mean_key,) = mean_keys
+        columns[mean_key] = MEAN_COLUMN
     return columns
 
 
@@ -366,24 +373,22 @@ def _choose_keys(
         coefficients = ()
     elif coefficients == (ALL,):
         coefficients = ()
-        all_keys = keys
         keys = []
-        for key in all_keys:
-            _, protocol = sources_by_key[key]
-            if key[3] in protocol.coefficients:
+        for key, (_, protocol) in sources_by_key.items():
+            if key.coefficient in protocol.coefficients:
                 keys.append(key)
 
-    for index, option, chosen_names in (
-        (2, "dimension", choices.dimensions),
-        (3, "coefficient", coefficients),
-    ):
-        known_names = list(dict.fromkeys(str(key[index]) for key in sources_by_key))
+    # The coefficients' order comes first, and within one of them that of the dimensions.
+    chosen_by_field = {"dimension": choices.dimensions, "coefficient": coefficients}
+    for field, chosen_names in chosen_by_field.items():
+        known_names = list(dict.fromkeys(getattr(key, field) for key in sources_by_key))
         for name in chosen_names:
             if name not in known_names:
-                raise unknown(f"{option} of run={run.folder}", name, known_names)
+                raise unknown(f"{field} of run={run.folder}", name, known_names)
+
         if chosen_names:
-            matching_keys = [key for key in keys if key[index] in chosen_names]
-            keys = sorted(matching_keys, key=lambda key: chosen_names.index(str(key[index])))
+            matching_keys = [key for key in keys if getattr(key, field) in chosen_names]
+            keys = sorted(matching_keys, key=lambda key: chosen_names.index(getattr(key, field)))
 
     if not keys:
         raise InputError("no column has both these dimensions= and these coefficients=")
@@ -397,7 +402,10 @@ def _column(
     source: NamedRun,
     protocol: Protocol,
 ) -> CoefficientColumn:
-    """Return a column; its head names the dimension among several, of pairs, and where it is the card's headline.
+    """Return a column, with its head.
+
+    The head names the dimension where the dataset's columns have several, where pairs are compared, and where the
+    dataset's card quotes this dimension in its headline.
 
     Args:
         key: its key.
@@ -413,8 +421,8 @@ def _column(
     rated_dimensions: set[str] = set()
     for other_key in keys:
         is_of_block = other_key[:2] == key[:2]
-        if is_of_block and not find_coefficient(other_key[3]).is_of_preferences:
-            rated_dimensions.add(other_key[2])
+        if is_of_block and not find_coefficient(other_key.coefficient).is_of_preferences:
+            rated_dimensions.add(other_key.dimension)
     is_quoted = dimension == data.get("headline")
     is_named = len(rated_dimensions) > 1 or style.is_of_preferences or is_quoted
     prefix = f"{dimension.replace('_', ' ')} " if is_named else ""
@@ -441,8 +449,9 @@ def _describe_dataset(
     words = data["title"]
     if data["synthetic"]:
         words += " (synthetic)"
-    for name, *values in zip(COMPARED_CHOICES, *protocols, strict=True):
-        if len(set(values)) > 1:
+    for index, name in enumerate(COMPARED_CHOICES):
+        values = {choices[index] for choices in protocols}
+        if len(values) > 1:
             words += f", {name} {describe_choice(getattr(protocol, name))}"
     return words
 
@@ -456,17 +465,17 @@ def _headlines(
         block_keys = [key for key in sources_by_key if key[:2] == block]
         source, protocol = sources_by_key[block_keys[0]]
         quoted_dimension = source.run.run["data"][block[0]].get("headline", "")
-        columns = [(key[2], key[3]) for key in block_keys]
+        columns = [(key.dimension, key.coefficient) for key in block_keys]
         dimension, coefficient = find_headline(columns, protocol.coefficients, quoted_dimension)
 
         chosen_dimensions = dimensions or (dimension,)
         for key in block_keys:
-            if key[2] in chosen_dimensions and key[3] == coefficient:
+            if key.dimension in chosen_dimensions and key.coefficient == coefficient:
                 keys.append(key)
     return keys
 
 
-def _without_clusters(columns: Iterable[ColumnKey], drafts: Sequence[RowDraft]) -> bool:
+def _remove_clusters(columns: Iterable[ColumnKey], drafts: Sequence[RowDraft]) -> bool:
     """Take the rank clusters out of columns that several runs fill: each run ranked its own metrics.
 
     Returns:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....datasets.errors import InputError
 from ....metrics.registry import metric
@@ -21,8 +21,20 @@ from ...scoring.protocol import Protocol
 from ...statistics.bootstrap import StatisticsOptions
 from ...statistics.joint_mean import JOINT_KEY
 
-#: Dataset, what of its protocol decides, dimension, coefficient.
-ColumnKey = tuple[str, tuple[Any, ...], str, str]
+
+class ColumnKey(NamedTuple):
+    """The key of a column of coefficients.
+
+    Attributes:
+        dataset: the dataset's name; `MEAN` of the mean over several.
+        choices: the protocol's values of `COMPARED_CHOICES`; of a mean, the datasets in it.
+        dimension, coefficient: as in `correlations.csv`.
+    """
+
+    dataset: str
+    choices: tuple[Any, ...]
+    dimension: str
+    coefficient: str
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,7 @@ class NamedRun:
         if self.overview is None:
             return []
 
-        key = MEAN, tuple(self.overview.joint.datasets), "", MEAN
+        key = ColumnKey(MEAN, tuple(self.overview.joint.datasets), "", MEAN)
         mean_rows: list[tuple[ColumnKey, dict[str, Any]]] = []
         for row in records_of(self.run.overview):
             if _is_mean(row):
@@ -63,8 +75,9 @@ class NamedRun:
         return mean_rows
 
     def _key(self, row: Mapping[str, Any]) -> ColumnKey:
-        decides = tuple(getattr(self.protocol(row), name) for name in COMPARED_CHOICES)
-        return row["dataset"], decides, row["dimension"], row["coefficient"]
+        protocol = self.protocol(row)
+        choices = tuple(getattr(protocol, name) for name in COMPARED_CHOICES)
+        return ColumnKey(row["dataset"], choices, row["dimension"], row["coefficient"])
 
     def protocol(self, row: Mapping[str, Any]) -> Protocol:
         """The protocol of a row."""

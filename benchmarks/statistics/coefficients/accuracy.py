@@ -22,9 +22,10 @@ from .coefficient import (
 class Accuracy(PreferenceCoefficient):
     """The share of pairs on which a metric agrees with people, under a rule of ties.
 
-    The p-value is the share of all swaps of the captions, an image's pairs at once, after which the accuracy is as far
-    from one half: exact, and the binomial test's where images have one pair each and none is tied. Under
-    `calibrated`, where there are three answers, there is none.
+    The p-value is exact. Both captions of a pair are swapped, all pairs of an image together, in every possible way;
+    it is the share of these ways in which the accuracy is at least as far from one half as it is. Where each image has
+    one pair and none is tied, this is the binomial test. Under `calibrated`, where there are three answers, there is
+    no p-value.
     """
 
     name = "accuracy"
@@ -58,12 +59,13 @@ class Accuracy(PreferenceCoefficient):
             note = threshold_note(outcomes.threshold)
             return CoefficientValue(outcomes.accuracy, remarks=(note,))
 
+        # 1 where the metric agrees with people, -1 where it does not, 0 of a tie.
         leads = 2 * counted - 1
         if images is not None:
             leads = sum_groups(leads, images[outcomes.is_counted])
 
         if ties == "drop":
-            # They are not among the pairs that count.
+            # Dropped ties are not in `counted`.
             code = Note.LEFT_OUT_TIES
             n_tied = int((outcomes.values == 0.5).sum())
         else:
@@ -84,18 +86,22 @@ class Accuracy(PreferenceCoefficient):
         dimensions = np.asarray(dimension, dtype=np.int64)
         units = check_units(unit, len(values))
         n_units = int(units.max(initial=-1)) + 1
-        counts = np.ones(len(values)) if is_counted is None else np.asarray(is_counted, np.float64)
+        pair_weights = np.ones(len(values))
+        if is_counted is not None:
+            pair_weights = np.asarray(is_counted, np.float64)
 
+        # Sums over the pairs of each dimension and unit, shape (n_dimensions, n_units).
         cell = dimensions * n_units + units
+        n_cells = n_dimensions * n_units
         shape = (n_dimensions, n_units)
-        counted_values = np.where(counts > 0, values, 0.0)
-        wins = np.bincount(cell, counted_values, minlength=n_dimensions * n_units).reshape(shape)
-        count = np.bincount(cell, counts, minlength=n_dimensions * n_units).reshape(shape)
+        counted_values = np.where(pair_weights > 0, values, 0.0)
+        wins = np.bincount(cell, counted_values, minlength=n_cells).reshape(shape)
+        counts = np.bincount(cell, pair_weights, minlength=n_cells).reshape(shape)
 
         def statistic(weights: Floats) -> Floats:
             checked = check_weights(weights, n_units)
             with np.errstate(all="ignore"):
-                n_pairs = np.einsum("cu,ub->cb", count, checked)
+                n_pairs = np.einsum("cu,ub->cb", counts, checked)
                 shares = np.einsum("cu,ub->cb", wins, checked) / n_pairs
             return np.vstack([shares, shares.mean(axis=0)])
 

@@ -21,8 +21,6 @@ from .similar_images import N_NEAREST, SimilarImages
 
 #: BERT's share of word pieces to be guessed, and the piece in their place.
 MASKED_SHARE = 0.15
-
-
 MASK_PIECE = "[MASK]"
 
 
@@ -84,8 +82,9 @@ class PairTable:
         self, stage: str, first_step: int, n_steps: int, size: int
     ) -> Iterator[list[int]]:
         """Yield rows for steps of a stage; every pair comes once before any comes again."""
+        # Each pass over the pairs has an order of its own, which is drawn when its first row is due.
         pass_number = -1
-        order = [0]
+        order: list[int] = []
         for step in range(first_step, first_step + n_steps):
             rows: list[int] = []
             for index in range(step * size, (step + 1) * size):
@@ -169,7 +168,8 @@ class PairTable:
         return collate(ids, [regions[i] for i in image_ids], self._session.device)
 
 
-#: `hard` is a kind of the authors' code alone: where a group has it, its random caption is of any other image.
+#: `hard`, a caption of a similar image, is a kind of the authors' code alone. Where a group has it, its `random` caption
+#: is of any other image, similar or not.
 NegativeKind = Literal["substitution", "random", "repetition", "permutation", "hard"]
 NEGATIVE_KINDS: tuple[NegativeKind, ...] = get_args(NegativeKind)
 PAPER_KINDS = NEGATIVE_KINDS[:4]
@@ -301,6 +301,7 @@ class Negatives:
                 drawn = np.flatnonzero(rng.random(len(indices)) < CODE_SHARE)
             return [indices[i] for i in drawn.tolist()]
 
+        # Punctuation is no word.
         n_words = sum(word[0].isalnum() for word, _ in words)
         n_drawn = min(len(indices), max(1, math.floor(CHANGED_SHARE * n_words + 0.5)))
         return sorted(rng.choice(indices, n_drawn, replace=False).tolist())
@@ -321,9 +322,12 @@ class Negatives:
         similar_share: float,
     ) -> str:
         """Draw a caption of another image, which is similar with the given probability."""
-        n_rules = len(self._similar_images)
-        rule = int(rng.integers(n_rules)) if n_rules > 1 else 0
-        nearest = self._similar_images[rule].get(image, [])[:N_NEAREST] if n_rules else []
+        nearest: Sequence[str] = []
+        if self._similar_images:
+            n_rules = len(self._similar_images)
+            # One rule alone draws no number.
+            rule = int(rng.integers(n_rules)) if n_rules > 1 else 0
+            nearest = self._similar_images[rule].get(image, [])[:N_NEAREST]
         similar = [neighbour for neighbour in nearest if neighbour in self._captions]
         # Where there is none, no number is drawn for it.
         is_similar = similar and rng.random() < similar_share
@@ -334,9 +338,12 @@ class Negatives:
             pool = similar if is_similar else self._images
             partner = pool[int(rng.integers(len(pool)))]
             texts = self._captions[partner]
-            text = join_words(self._tagged_words[texts[int(rng.integers(len(texts)))]])
+            drawn_text = texts[int(rng.integers(len(texts)))]
+            text = join_words(self._tagged_words[drawn_text])
             if partner != image and text != caption:
                 break
+
+            # Similar images may have no other caption, so that all images are tried next.
             is_similar = False
 
         return text

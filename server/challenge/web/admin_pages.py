@@ -49,6 +49,10 @@ async def show_dashboard(site: CurrentSite, session: AdminSession) -> Response:
         }
         challenges.append(values)
 
+    rows: list[tuple[Any, ...]] = []
+    for submission in submissions[:_MAX_ROWS]:
+        rows.append((submission, *ranking_score(site, submission)))
+
     accounts = await site.accounts.list_all()
 
     return site.render(
@@ -56,7 +60,7 @@ async def show_dashboard(site: CurrentSite, session: AdminSession) -> Response:
         session,
         challenges=challenges,
         states=list(SubmissionState),
-        rows=[(s, *ranking_score(site, s)) for s in submissions[:_MAX_ROWS]],
+        rows=rows,
         n_submissions=len(submissions),
         accounts=accounts,
         account_names={account["id"]: account["name"] for account in accounts},

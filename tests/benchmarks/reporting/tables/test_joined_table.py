@@ -1,7 +1,7 @@
 """`captau table`: runs and published numbers as one table, to the letter in every style.
 
 The golden files under `tests/golden/tables/` are what the made-up runs of `made_runs.py` give. After a
-wanted change `CAPTAU_GOLDEN=write pytest tests/benchmarks/reporting/test_joined_table.py` writes them anew; read the
+wanted change `CAPTAU_GOLDEN=write pytest tests/benchmarks/reporting/tables/test_joined_table.py` writes them anew; read the
 difference before it is committed.
 """
 
