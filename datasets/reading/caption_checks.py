@@ -537,7 +537,8 @@ def _find_rare_signs(texts: Sequence[PlacedText], *, without_markup: bool) -> li
         words = text.text
         if without_markup and SIGNS.search(words):
             words = HTML.sub(" ", TOKENS.sub(" ", words))
-        for sign in set(_RARE_SIGN.findall(words)):
+        # In the order of the text, so that the first of two equally frequent signs is named.
+        for sign in dict.fromkeys(_RARE_SIGN.findall(words)):
             if not _is_of_script(sign, text.text):
                 counts[sign] += 1
 

@@ -31,6 +31,7 @@ from captau.benchmarks.evaluation.training.training_designs import TrainingCorpu
 from captau.benchmarks.options.train import TrainOptions
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.scoring.score_store import Locations
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from captau.metrics.base import Floats
@@ -697,3 +698,32 @@ def test_the_lead_over_other_metrics_is_printed_and_written(tmp_path, capsys):
     for other in ("bleu_1", "bleu_4"):
         lead = tau.loc[("icr", other), "difference"]
         assert lead == pytest.approx(values["icr"] - values[other])
+
+
+def test_a_training_without_a_lead_to_show_keeps_the_differences(word_counter, tmp_path):
+    """The tested images have no preferences, so no lead in accuracy, the first coefficient; τ_c has its differences."""
+    demo = captau.load("demo")
+    train_ids = demo.items.loc[demo.items["split"] == "train", "item_id"]
+    is_of_train = demo.preferences["item_a"].isin(train_ids)
+    caption_set = CaptionSet(
+        demo.items, demo.ratings, demo.preferences[is_of_train], card=demo.card
+    )
+    protocol = Protocol.resolve(
+        "demo", usual_protocol("demo"), {"coefficients": ("accuracy", "tau_c")}
+    )
+    options = words_options(
+        word_counter,
+        datasets={"demo": protocol},
+        locations=Locations(loaded={"demo": caption_set}),
+        metrics=(captau.metric("bleu_1"),),
+        statistics=StatisticsOptions(replicates=50),
+    )
+    found = train(options, tmp_path)
+
+    assert not any(table.title.startswith("Lead over") for table in found.tables)
+    significance = found.frames["significance.csv"]
+    row = significance.query("coefficient == 'tau_c'").iloc[0]
+    assert (row["metric_a"], row["metric_b"]) == ("words", "bleu_1")
+    values = found.frames["correlations.csv"].query("coefficient == 'tau_c'")
+    by_metric = values.set_index("metric")["value"]
+    assert row["difference"] == pytest.approx(by_metric["words"] - by_metric["bleu_1"])

@@ -217,6 +217,13 @@ def test_a_rare_sign_in_some_references_is_that_sign() -> None:
     assert check_references(placed({**texts, 391895: "a man -- a rider -- on a road"})) == []
 
 
+def test_of_two_signs_as_frequent_the_first_in_the_text_is_named() -> None:
+    for first, second in (("--", "~"), ("~", "--")):
+        texts = {i: f"a man {first} a rider {second} on a road {i}" for i in CAPTIONS}
+        (finding,) = check_references(placed(texts))
+        assert f"6 of 6 references hold '{first}'" in finding.summary
+
+
 def test_a_description_of_many_sentences_is_not_joined() -> None:
     """Its later sentences begin with what was named before, and its signs are many."""
     prose = "A man rides a motorbike. The road is wet. He wears a helmet."
