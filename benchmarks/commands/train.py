@@ -33,6 +33,7 @@ from ..evaluation.training.training_designs import (
     TrainingCorpus,
     TrainingJob,
     TrainingPlan,
+    name_mean,
     plan_jobs,
 )
 from ..evaluation.training.transfer_table import transfer_table
@@ -411,18 +412,17 @@ def _seed_means(correlations: pd.DataFrame, options: TrainOptions) -> list[dict[
     if len(options.seeds) < 2:
         return []
 
-    # With several seeds the label of a rater ends in its own.
-    rater_of = correlations["metric"].str.extract(r"^(.*) seed \d+$")[0]
+    mean_of = correlations["metric"].map(name_mean)
     keys = ["dataset", "protocol", "dimension", "coefficient"]
-    of_raters = correlations[rater_of.notna()].assign(rater=rater_of)
+    of_raters = correlations[mean_of != ""].assign(mean=mean_of)
 
     means: list[dict[str, Any]] = []
-    for (rater, *names), group in groups_of(of_raters, "rater", *keys):
+    for (mean_name, *names), group in groups_of(of_raters, "mean", *keys):
         values = group["value"].to_numpy(dtype=float)
         std = float(values.std(ddof=1))
         mean = {
             **dict(zip(keys, names, strict=True)),
-            "metric": f"{rater} mean",
+            "metric": mean_name,
             "value": float(values.mean()),
             "std": std,
             "n_items": int(group["n_items"].iloc[0]),

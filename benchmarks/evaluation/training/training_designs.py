@@ -409,6 +409,12 @@ DESIGNS: Mapping[
 }
 
 
+def name_mean(label: str) -> str:
+    """Return the name of the mean over seeds that a rater of one seed is part of; empty for any other rater."""
+    rater, is_of_seed, seed = label.rpartition(" seed ")
+    return f"{rater} mean" if is_of_seed and seed.isdecimal() else ""
+
+
 def _label(plan: TrainingPlan, seed: int, suffix: str = "") -> str:
     parts = [plan.recipe.name]
     if suffix:

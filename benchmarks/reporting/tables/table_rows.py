@@ -9,6 +9,7 @@ from typing import Any
 
 from ....datasets.errors import InputError, unknown
 from ...evaluation.overview import MEAN
+from ...evaluation.training.training_designs import name_mean
 from ...runs.tables import (
     MISSING,
     Cell,
@@ -145,7 +146,8 @@ def emphasise(key: ColumnKey, drafts: Sequence[RowDraft]) -> None:
     """Mark the best and the second best number of a column, as printed: ties share it.
 
     More is better: of a metric where less is, the runs hold the negative's coefficients. Floors and
-    ceilings do not compete, nor does a paper's number under another protocol, or beside our own.
+    ceilings do not compete, nor does a paper's number under another protocol, or beside our own, nor a
+    rater of one seed beside the mean over the seeds.
     """
     filled: list[RowDraft] = []
     for draft in drafts:
@@ -157,7 +159,9 @@ def emphasise(key: ColumnKey, drafts: Sequence[RowDraft]) -> None:
     for draft in filled:
         is_metric = draft.kind in (*METRIC_KINDS, "published")
         is_repeated = draft.spec in computed_specs or key in draft.apart
-        if is_metric and not (draft.source and is_repeated):
+        mean = name_mean(draft.spec)
+        has_mean = bool(mean) and mean in computed_specs
+        if is_metric and not has_mean and not (draft.source and is_repeated):
             competing.append(draft)
     if len(competing) < 2:
         return
