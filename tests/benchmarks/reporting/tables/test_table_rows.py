@@ -96,7 +96,7 @@ def test_a_rater_of_one_seed_does_not_compete_with_the_mean_over_seeds():
     one = draft("learned", "qe seed 0", 0.9, spec="qe seed 0")
     two = draft("learned", "qe seed 1", 0.1, spec="qe seed 1")
     mean = draft("learned", "qe mean", 0.5, spec="qe mean")
-    other = draft("text", "CIDEr", 0.4, spec="cider")
+    other = draft("given", "CIDEr", 0.4, spec="cider")
     emphasise(KEYS[0], [one, two, mean, other])
     marks = [row.cells[KEYS[0]].emphasis for row in (one, two, mean, other)]
     assert marks == ["", "", "best", "second"]
