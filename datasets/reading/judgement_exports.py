@@ -19,13 +19,46 @@ from .table import Table
 
 #: What exports call the columns of judgements, by their usual names.
 _NAMES = {
-    "image": ("image_id", "image_url", "img", "file_name", "filename"),
+    "image": (
+        "image_id",
+        "image_url",
+        "img",
+        "file_name",
+        "filename",
+        "image_name",
+        "image_path",
+        "image_file",
+        "img_id",
+        "imgid",
+        "video_id",
+        "audio_id",
+    ),
     "system_a": ("source1", "model_a"),
     "system_b": ("source2", "model_b"),
-    "references": ("refs", "ref"),
-    "value": ("rating", "score"),
+    "references": ("refs", "ref", "gts", "ground_truth", "ground_truths", "reference"),
+    "value": (
+        "rating",
+        "score",
+        "human_score",
+        "human_rating",
+        "human_judgement",
+        "human_judgment",
+        "mean_rating",
+        "avg_rating",
+        "mos",
+    ),
     "winner": ("preference", "choice", "label", "verdict", "vote", "better", "selected"),
 }
+#: What tables of ratings call captions, where they are texts of several words.
+_CAPTIONS = (
+    "candidate",
+    "cand",
+    "candidate_caption",
+    "generated_caption",
+    "prediction",
+    "pred",
+    "hypothesis",
+)
 #: Columns of captions of which the first is the better one by its name.
 BETTER_AND_WORSE = (
     ("chosen", "rejected"),
@@ -48,6 +81,8 @@ _PAIRS = (
     ("response_a", "response_b"),
     ("response_A", "response_B"),
     ("response_1", "response_2"),
+    ("output_1", "output_2"),
+    ("output_a", "output_b"),
     *BETTER_AND_WORSE,
 )
 #: Of these, columns that may hold numbers of wins, or other words, in place of captions.
@@ -83,6 +118,9 @@ def read_export(table: Table) -> Table:
         name = table.first_of(*names)
         if usual not in table and name is not None:
             added[usual] = table.column(name)
+    captions = table.first_of("caption", *_CAPTIONS)
+    if captions in _CAPTIONS and _holds_texts(table, captions):
+        added["caption"] = table.column(captions)
     if "winner" not in table and "winner" not in added:
         # Label Studio's question of two captions.
         selected = [name for name in table.names if name.endswith(".selected")]

@@ -351,3 +351,30 @@ def test_a_label_of_each_caption_says_which_is_better(tmp_path: Path) -> None:
         for n, (first, second) in enumerate([(1, 0), (0, 1), (0.5, 0.5)])
     ]
     assert load_rows(tmp_path, rows, "t.json").preferences["winner"].tolist() == ["a", "b", "tie"]
+
+
+@pytest.mark.parametrize(
+    ("image", "caption", "references", "value"),
+    [
+        ("image", "candidate", "refs", "human_score"),
+        ("imgid", "cand", "references", "score"),
+        ("image_id", "prediction", "ground_truth", "human_judgement"),
+        ("file_name", "generated_caption", "gts", "mos"),
+    ],
+)
+def test_ratings_are_read_by_usual_names(
+    image: str, caption: str, references: str, value: str, tmp_path: Path
+) -> None:
+    rows: list[dict[str, Any]] = []
+    for name, _, rating in RATINGS:
+        rows.append({image: name, caption: CAPTIONS[name], references: '["a dog"]', value: rating})
+    read = load_rows(tmp_path, rows)
+    assert dict(zip(read.items["image_id"], read.items["caption"], strict=True)) == CAPTIONS
+    assert set(read.items["references"]) == {("a dog",)}
+    assert sorted(read.ratings["value"]) == [1, 2, 4, 5]
+
+
+def test_scores_of_a_model_are_no_captions(tmp_path: Path) -> None:
+    rows = [{"image": "x.jpg", "prediction": 0.5, "rating": 4}]
+    with says("no column 'caption'", "file.caption="):
+        load_rows(tmp_path, rows)
