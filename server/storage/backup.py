@@ -6,6 +6,7 @@ import os
 import sqlite3
 from pathlib import Path
 
+from ...datasets.cache import store_names
 from ...datasets.errors import InputError
 from .database import Schema, copy_database, open_engine, opening_errors
 
@@ -34,6 +35,7 @@ def back_up(path: Path, schema: Schema, backup: Path) -> None:
         copy_database(path, temporary)
         _check_copy(temporary, schema, path)
         temporary.replace(backup)
+        store_names(backup.parent)
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: it cannot be copied to {backup} ({reason})") from error
