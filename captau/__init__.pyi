@@ -596,7 +596,7 @@ def score(
     split: str | None = None,
     normalise: str = "none",
     trust: str | Path | None = "published",
-    notes: str = "full",
+    notes: str = "brief",
     keep_metric: str | None = None,
     keep_above: float | None = None,
     columns: Mapping[str, Any] | None = None,
@@ -632,8 +632,9 @@ def score(
         trust: the source of each metric's agreement with people; published means the papers, DIR a
             finished run of captau bench. It is shown where captions like yours were judged; null shows
             none.
-        notes: full explains the scores; short prints the metrics' signatures in one line, as papers
-            quote them, and what looks like a fault of the files; the rest is in run.json.
+        notes: brief says what a reader of the table needs, full explains all that it shows, as table.md
+            does; short prints the metrics' signatures in one line, as papers quote them, and what looks
+            like a fault of the files; the rest is in run.json.
         keep_metric: writes kept.json: the captions that this metric gives keep.above or more (captau
             thresholds shows what a threshold keeps).
         keep_above: the lowest score that is kept.

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from ..runs.tables import ResultTable
 
 
-def _show_result(result: Any, folder: Path, *, has_details: bool = True) -> None:
+def _show_result(
+    result: Any, folder: Path, *, has_details: bool = True, way_to_details: str = "details=true"
+) -> None:
     """Print the tables of a run, without what is a detail unless they are asked for, its folder and its summary."""
     tables = result.tables
     if not has_details:
@@ -33,17 +35,19 @@ def _show_result(result: Any, folder: Path, *, has_details: bool = True) -> None
     show_tables(tables)
     show_text(f"\nwritten to {folder}")
     if tables != result.tables:
-        show_text("details=true prints the other columns and tables, which table.md has as well")
+        show_text(
+            f"{way_to_details} prints all columns, tables and notes, which table.md has as well"
+        )
     if summary := getattr(result, "summary", ""):
         show_text(summary)
 
 
 def _without_details(tables: Iterable[ResultTable]) -> list[ResultTable]:
-    """Return the tables that are no details, without the columns that are."""
+    """Return the tables that are no details, without the columns and notes that are."""
     shorter_tables: list[ResultTable] = []
     for table in tables:
         if not table.is_detail:
-            shorter_tables.append(table.without_columns(table.details))
+            shorter_tables.append(table.without_details())
     return shorter_tables
 
 
@@ -98,7 +102,12 @@ def run_in_folder(
             result = work(options)
         folder.write(result.files())
 
-    _show_result(result, folder.path, has_details=getattr(options, "details", True))
+    _show_result(
+        result,
+        folder.path,
+        has_details=getattr(options, "details", True),
+        way_to_details=getattr(options, "way_to_details", "details=true"),
+    )
     if has_figures:
         from ..reporting.charts.figure_files import NO_FIGURES, can_draw
 

@@ -32,6 +32,7 @@ from ..runs.tables import (
     AnyCell,
     ResultTable,
     Row,
+    TableNote,
     count_cell,
     count_of,
     number_cell,
@@ -413,18 +414,15 @@ def _mean_notes(
     faults: Sequence[str],
 ) -> list[str]:
     """Return the lines below the table of means."""
-    notes = ["Means over captions."]
+    notes: list[str] = [TableNote.detail("Means over captions.")]
     if ranking.leading_dimension in set(ranking.people.tests["dimension"]):
-        notes.append(
-            f"low, high: {100 * options.statistics.level:g} % intervals by resampling images; systems that share a rank do "
-            "not differ significantly (system_tests.csv)."
-        )
+        notes.append(system_ranking.interval_note(options.statistics))
     if penalties:
-        notes.append(
-            f"{list_words(penalties, len(penalties))}: the size of the penalty; less is better."
-        )
+        words = f"{list_words(penalties, len(penalties))}: the size of the penalty; less is better."
+        notes.append(TableNote(words, tuple(penalties)))
     if faults:
-        notes.append(f"{list_words(faults, len(faults))}: faults; less is better.")
+        words = f"{list_words(faults, len(faults))}: faults; less is better."
+        notes.append(TableNote(words, tuple(faults)))
     if options.weights:
         total = ""
         for dimension, weight in options.weights.items():

@@ -6,9 +6,12 @@ Reliability is a metric's correlation with people, as papers print it or a run m
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +23,15 @@ from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.schema import ITEM_COLUMNS
 from ..runs.finished_run import FinishedRun, read_run
-from ..runs.tables import format_coefficient
-from ..scoring.catalog import read_config
+from ..runs.tables import TableNote, format_coefficient
+from ..scoring.catalog import read_config, usual_protocol
 from ..scoring.corpus_scores import SystemScores
+from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import Interval
 from ..statistics.coefficients.coefficient import coefficient_names, find_coefficient
 from .caption_ranges import CaptionRange, find_mismatch, published_range
 from .papers.published_numbers import PublishedNumber, read_numbers
-from .wording import join_notes
+from .wording import join_notes, list_words
 
 #: The value of the option `trust` that stands for the papers' numbers.
 PUBLISHED = "published"
@@ -239,7 +243,7 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
             reliability = Reliability(
                 coefficient=number.coefficient,
                 value=float(number.text) / find_coefficient(number.coefficient).scale,
-                judgements=_describe_judgements(f"{number.dataset}{revision}", number.dimension),
+                judgements=describe_judgements(f"{number.dataset}{revision}", number.dimension),
                 source=number.source + _describe_column(number.column, protocol.references),
                 citation=read_config("paper", paper)["citation"],
                 captions=str(columns[key].captions),
@@ -248,7 +252,51 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
             # Where papers print a number twice, the first one stands.
             columns[key].by_spec.setdefault(number.spec, reliability)
 
+    _add_measured_numbers(columns, names)
     return columns.values()
+
+
+def _add_measured_numbers(
+    columns: dict[tuple[Any, ...], _ComparableNumbers], names: Collection[str]
+) -> None:
+    """Add to papers' columns what captau measured of metrics of which no paper prints a number there.
+
+    Args:
+        columns: by the key of `_published_columns`.
+        names: of the metrics.
+    """
+    file = resources.files("captau.results") / "measured.csv"
+    for row in csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))):
+        # A metric's variant has another agreement than the metric itself.
+        if row["metric"] not in names:
+            continue
+
+        dataset, dimension, coefficient = row["dataset"], row["dimension"], row["coefficient"]
+        protocol = Protocol.resolve(dataset, usual_protocol(dataset), {})
+        key = (
+            dataset,
+            "",
+            dimension,
+            coefficient,
+            protocol.references,
+            protocol.ratings,
+            protocol.systems,
+        )
+        if key not in columns:
+            captions = published_range(dataset).with_policy(
+                protocol.references, protocol.k, protocol.own_references
+            )
+            columns[key] = _ComparableNumbers(dimension in _OVERALL, captions)
+
+        measured = Reliability(
+            coefficient=coefficient,
+            value=float(row["value"]),
+            judgements=describe_judgements(dataset, dimension),
+            source="measured by captau (results/measured.csv)",
+            captions=str(columns[key].captions),
+            has_range=columns[key].has_range,
+        )
+        columns[key].by_spec.setdefault(row["metric"], measured)
 
 
 def _make_published_column(number: PublishedNumber) -> _ComparableNumbers:
@@ -287,7 +335,7 @@ def _run_columns(folder: Path) -> Iterable[_ComparableNumbers]:
         columns[key].by_spec[row["metric"]] = Reliability(
             coefficient=row["coefficient"],
             value=row["value"],
-            judgements=_describe_judgements(row["dataset"], row["dimension"]),
+            judgements=describe_judgements(row["dataset"], row["dimension"]),
             source=f"run {folder}, protocol {row['protocol']}",
             low=row["ci_low"],
             high=row["ci_high"],
@@ -320,7 +368,8 @@ def _run_range(finished: FinishedRun, dataset: str, protocol: str) -> CaptionRan
     )
 
 
-def _describe_judgements(dataset: str, dimension: str) -> str:
+def describe_judgements(dataset: str, dimension: str) -> str:
+    """Name a dataset, and the dimension where it has a name of its own."""
     return dataset if dimension in ("", "overall") else f"{dataset} ({dimension})"
 
 
@@ -354,13 +403,16 @@ def reliability_notes(
 
     sources = [f"{', '.join(names)}: {source}" for source, names in by_source.items()]
     if sources:
-        yield (
+        how = "published" if is_published else "measured"
+        datasets = list_words(list(by_dataset))
+        yield TableNote(
             f"agreement with people: correlations ×100 of captions' scores with people's ratings, not of these "
-            f"captions but as {'published' if is_published else 'measured'} ({'; '.join(sources)})."
+            f"captions but as {how} ({'; '.join(sources)}).",
+            brief=f"agreement with people: correlations ×100 on the captions of {datasets}, not on yours.",
         )
 
     for dataset, captions in by_dataset.items():
-        yield f"{dataset}: {captions}."
+        yield TableNote.detail(f"{dataset}: {captions}.")
 
     by_mismatch: dict[str, list[str]] = {}
     for spec, mismatch in reliability.outside.items():
@@ -368,15 +420,18 @@ def reliability_notes(
 
     remedy = "run captau bench dataset=NAME output_dir=DIR on {}, and give trust=DIR here."
     for mismatch, names in by_mismatch.items():
-        yield (
+        yield TableNote(
             f"{OUTSIDE}, {', '.join(names)}: your captions {mismatch}. To measure the agreement, "
-            + remedy.format("rated captions that are like yours")
+            + remedy.format("rated captions that are like yours"),
+            brief=f"{OUTSIDE}: your captions {mismatch}.",
         )
 
     if len(reliability.by_spec) + len(reliability.outside) < len(labels):
         measured = f"To measure it, {remedy.format('a dataset with ratings')}"
         reason = f"no published number is known. {measured}"
-        yield f"{UNKNOWN}: {reason if is_published else f'not in the run {trust}.'}"
+        words = f"{UNKNOWN}: {reason if is_published else f'not in the run {trust}.'}"
+        brief = f"{UNKNOWN}: not measured yet; trust= takes a run of captau bench."
+        yield TableNote(words, brief=brief if is_published else None)
 
 
 @dataclass(frozen=True)

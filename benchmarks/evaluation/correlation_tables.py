@@ -233,17 +233,17 @@ def _notes(
     frame = measured.printed_correlations
     notes = _data_notes(measured)
 
-    notes += style_notes(styles[spec] for spec in order)
+    notes += [TableNote.detail(note) for note in style_notes(styles[spec] for spec in order)]
     for name, label in FLOORS.items():
         if name in labels:
-            notes.append(TableNote(f"{label}: {FLOOR_NOTES[name]}.", (label,)))
+            notes.append(TableNote.detail(f"{label}: {FLOOR_NOTES[name]}.", (label,)))
     of_pairs = are_of_preferences(frame["coefficient"])
     has_pair_floors = {"floor_length"} & set(frame.loc[of_pairs, "metric"])
     if has_pair_floors and measured.selection.order_is_source:
         notes.append(ORDER_NOTE)
 
     of_people = frame[frame["metric"].isin(CEILINGS) & frame["value"].notna()]
-    notes += wording.notes_by_subject(
+    of_ceilings = wording.notes_by_subject(
         zip(
             of_people["metric"].map(CEILINGS),
             of_people["dimension"].astype(str),
@@ -251,6 +251,9 @@ def _notes(
             strict=True,
         )
     )
+    for index, note in enumerate(of_ceilings):
+        brief = "" if index else "The last rows are what people reach (docs/agreement.md)."
+        notes.append(TableNote(note, note.subjects, brief=brief))
     notes += _statistics_notes(measured, contents)
     notes += _unranked_notes(measured, order, labels)
     if measured.ceiling_remark:
@@ -266,7 +269,7 @@ def _notes(
 def _data_notes(measured: MeasuredDataset) -> list[str]:
     """Say what was measured: how many captions, pairs and words, by which protocol, and what was left out."""
     frame = measured.printed_correlations
-    notes: list[str] = ["Coefficients ×100."]
+    notes: list[str] = [TableNote.detail("Coefficients ×100.")]
     if measured.caption_set.card.synthetic:
         notes.insert(0, wording.synthetic_note("metrics"))
 
@@ -276,10 +279,12 @@ def _data_notes(measured: MeasuredDataset) -> list[str]:
     unit = "preference pair" if are_of_preferences(frame["coefficient"]).all() else "data point"
     items = count_of(int(counts["n_items"]), "item")
     ratings = count_of(int(counts["n_ratings"]), unit)
-    notes.append(
-        f"{items} of {count_of(measured.selection.n_images, 'image')}, {ratings}; "
-        f"protocol {measured.protocol.name}: {measured.protocol.describe()}."
-    )
+    counted = f"{items} of {count_of(measured.selection.n_images, 'image')}, {ratings}"
+    protocol = f"protocol {measured.protocol.name}: {measured.protocol.describe()}"
+    # The usual protocol is a detail; another one is what a reader must know.
+    is_usual = measured.protocol.name == "usual"
+    brief = f"Coefficients ×100; {counted}{'' if is_usual else f'; {protocol}'}."
+    notes.append(TableNote(f"{counted}; {protocol}.", brief=brief))
     if is_of_words.any():
         n_words = int(frame.loc[is_of_words, "n_ratings"].max())
         notes.append(
@@ -326,11 +331,10 @@ def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str
             notes.append(
                 f"With {count_of(n_images, 'image')}, intervals and ranks are not reliable: {', '.join(unsure)}."
             )
-        words = f"half the width of the {wording.interval_words(statistics)}"
-        notes.append(TableNote(f"±: {words}; both ends in correlations.csv.", ("±",)))
+        notes.append(wording.half_width_note(statistics, "correlations.csv"))
     if "rank" in contents:
         ranked = [coefficient for _, _, coefficient in measured.ranks]
-        notes.append(TableNote(f"rank: {wording.rank_words(statistics, ranked)}.", ("rank",)))
+        notes.append(wording.rank_note(statistics, ranked))
         if measured.n_systems is not None:
             notes.append(wording.system_level_note(measured.n_systems))
         n_metrics = len(measured.scored.metrics)

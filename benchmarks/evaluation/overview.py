@@ -454,16 +454,21 @@ class DatasetsOverview:
 
     def _notes(self) -> list[str]:
         """Return the lines below the table."""
-        notes: list[str] = ["Coefficients ×100."]
         mean_note = self.mean_note()
-        notes.append(TableNote(mean_note, (MEAN,)) if self.joint.values else mean_note)
+        has_mean = bool(self.joint.values)
+        coefficients_note = "Coefficients ×100."
+        notes: list[str] = [
+            TableNote.detail(coefficients_note) if has_mean else coefficients_note,
+            TableNote(mean_note, (MEAN,), brief=f"Coefficients ×100; {mean_note}")
+            if has_mean
+            else mean_note,
+        ]
         if self.joint.intervals:
-            interval = wording.interval_words(self.statistics)
-            words = f"±: half the width of the {interval}, an image drawn once for all datasets."
-            notes.append(TableNote(words, ("±",)))
-            notes.append(TableNote(f"rank: {wording.rank_words(self.statistics)}.", ("rank",)))
+            remark = ", an image drawn once for all datasets"
+            notes.append(wording.half_width_note(self.statistics, "", remark))
+            notes.append(wording.rank_note(self.statistics))
         notes += self._gap_notes()
-        notes += style_notes(self.styles.values())
+        notes += [TableNote.detail(note) for note in style_notes(self.styles.values())]
         if self.absent:
             notes.append(f"Not here: {', '.join(self.absent)}.")
         return notes

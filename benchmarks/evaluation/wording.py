@@ -172,6 +172,35 @@ def dataset_notes(caption_set: CaptionSet, protocol: Protocol) -> list[str]:
     return notes
 
 
+def half_width_note(statistics: StatisticsOptions, file: str, remark: str = "") -> TableNote:
+    """Return the note on the column `±`, with the method in files and details alone.
+
+    Args:
+        statistics: of the intervals.
+        file: which has both ends; empty where none is named.
+        remark: what else there is to say of the method, from its comma on.
+    """
+    ends = f"; both ends in {file}" if file else ""
+    how = "bootstrap over images" if statistics.uses_resampling else "by a formula"
+    return TableNote(
+        f"±: half the width of the {interval_words(statistics)}{remark}{ends}.",
+        ("±",),
+        brief=f"±: half the width of the {100 * statistics.level:g} % interval ({how}).",
+    )
+
+
+def rank_note(statistics: StatisticsOptions, coefficients: Sequence[str] = ()) -> TableNote:
+    """Return the note on the column of ranks, with the test in files and details alone; the arguments are `rank_words`'."""
+    level = f"{100 * (1 - statistics.level):g} %"
+    tests = {find_coefficient(name).tests[0] for name in coefficients}
+    test = "permutation test" if tests == {"permutation"} else "paired bootstrap"
+    return TableNote(
+        f"rank: {rank_words(statistics, coefficients)}.",
+        ("rank",),
+        brief=f"Metrics that share a rank do not differ significantly ({test}, {level}).",
+    )
+
+
 def interval_words(statistics: StatisticsOptions) -> str:
     """Describe an interval: its level, kind and replicates."""
     method = "Fisher's formula, data points taken as independent"

@@ -33,7 +33,7 @@ PRINTED = ("table", "scores.jsonl", "scores.csv", "corpus.json", "corpus.csv", "
 
 
 #: What stands below the table of scores.
-NOTES = ("full", "short")
+NOTES = ("brief", "full", "short")
 
 
 @dataclass(frozen=True)
@@ -406,12 +406,12 @@ examples.csv, table.md, table.tex and run.json.
         is_of_terminal=True,
     )
     printed_notes: str = option(
-        "full",
-        "full explains the scores; short prints the metrics' signatures in one line, as papers quote them, and what looks like "
+        "brief",
+        "brief says what a reader of the table needs, full explains all that it shows, as table.md does; short prints the metrics' signatures in one line, as papers quote them, and what looks like "
         "a fault of the files; the rest is in run.json",
         key="notes",
         check=shared.one_of(NOTES, "value of notes"),
-        takes="full|short",
+        takes="KIND",
     )
     keep: tuple[str, float] | None = part(
         _keep_of,
@@ -434,6 +434,14 @@ examples.csv, table.md, table.tex and run.json.
         "correction",
         interval="expanded, percentile or bca, by resampling images; with none, systems are not compared",
     )
+
+    #: How the line below the tables says that there is more to print.
+    way_to_details: ClassVar[str] = "notes=full"
+
+    @property
+    def details(self) -> bool:
+        """Tell whether all notes are printed."""
+        return self.printed_notes != "brief"
 
     def __post_init__(self) -> None:
         super().__post_init__()

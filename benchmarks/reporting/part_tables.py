@@ -292,8 +292,13 @@ class ScoreTable:
         """Return metrics as rows and systems as columns; the best of a row, and those tied with it, are marked."""
         part = self.part
         has_agreement = any(part.agreement.values())
+        # The metric by which the sentence above orders systems comes first, where its agreement with people is known.
+        metrics = list(part.metrics)
+        leading = metrics[part.leading_position]
+        metrics.sort(key=lambda metric: metric != leading)
+
         rows: list[Row] = []
-        for metric in part.metrics:
+        for metric in metrics:
             best_systems = self._find_best_systems(metric)
             cells: list[AnyCell] = []
             for system in part.systems:

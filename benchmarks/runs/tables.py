@@ -102,15 +102,26 @@ class TableNote(str):
 
     Attributes:
         subjects: the heads of the columns, or the labels of the rows; the note goes when all of them go.
+        brief: what commands print in its place without `details=true`; empty for nothing, None for the note itself.
+            Files have the whole note.
     """
 
-    __slots__ = ("subjects",)
+    __slots__ = ("brief", "subjects")
     subjects: tuple[str, ...]
+    brief: str | None
 
-    def __new__(cls, words: str, subjects: tuple[str, ...] = ()) -> TableNote:
+    def __new__(
+        cls, words: str, subjects: tuple[str, ...] = (), brief: str | None = None
+    ) -> TableNote:
         note = super().__new__(cls, words)
         note.subjects = subjects
+        note.brief = brief
         return note
+
+    @classmethod
+    def detail(cls, words: str, subjects: tuple[str, ...] = ()) -> TableNote:
+        """Return a note that commands print only with `details=true`."""
+        return cls(words, subjects, brief="")
 
 
 #: The subject of notes that explain intervals, which go where intervals do.
@@ -232,7 +243,9 @@ class ResultTable:
         for note in table.notes:
             text = change(note)
             # A note on some columns goes with them, whatever its words are by then.
-            notes.append(TableNote(text, note.subjects) if isinstance(note, TableNote) else text)
+            if isinstance(note, TableNote):
+                text = TableNote(text, note.subjects, brief=note.brief and change(note.brief))
+            notes.append(text)
 
         return replace(
             table,
@@ -269,8 +282,8 @@ class ResultTable:
 
         notes: list[str] = []
         for note in self.notes:
-            is_gone = isinstance(note, TableNote) and gone_subjects.issuperset(note.subjects)
-            if not is_gone:
+            subjects = note.subjects if isinstance(note, TableNote) else ()
+            if not subjects or not gone_subjects.issuperset(subjects):
                 notes.append(note)
 
         def renumber(indices: Iterable[int]) -> tuple[int, ...]:
@@ -284,6 +297,18 @@ class ResultTable:
             spare=tuple(map(renumber, self.spare)),
             details=renumber(self.details),
         )
+
+    def without_details(self) -> ResultTable:
+        """Return the table as commands print it without `details=true`: fewer columns, and notes in brief."""
+        table = self.without_columns(self.details)
+        notes: list[str] = []
+        for note in table.notes:
+            if not isinstance(note, TableNote) or note.brief is None:
+                notes.append(note)
+            elif note.brief:
+                # It goes with its columns, as the whole note does.
+                notes.append(TableNote(note.brief, note.subjects))
+        return replace(table, notes=notes)
 
     def with_note(self, note: str) -> ResultTable:
         """Return the table with a note below the others; unchanged where the note is empty."""

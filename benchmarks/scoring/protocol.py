@@ -483,7 +483,7 @@ class Protocol:
         return cls(**values)
 
     def describe(self) -> str:
-        """Describe in one line the choices that move numbers."""
+        """Describe in a clause each the choices that move numbers: `each rating is a data point; …`."""
         parts: list[str] = []
         for name, declared in CHOICES.items():
             value = getattr(self, name)
@@ -494,10 +494,11 @@ class Protocol:
             if declared.said_of == "ratings" and declared.noted == "always" and not self.dimension:
                 continue
 
-            text = ", ".join(value) if isinstance(value, tuple) else value
-            of_k = f" k={self.k}" if name == "references" and self.k else ""
-            parts.append(f"{name.replace('_', ' ')} {text}{of_k}")
-        return ", ".join(parts)
+            text = ", ".join(value) if isinstance(value, tuple) else str(value)
+            of_k = f", of the first {self.k}" if self.k else ""
+            clause = declared.clause(value).format(value=text, k=self.k, of_k=of_k)
+            parts.append(clause or f"{name.replace('_', ' ')} {text}")
+        return "; ".join(parts)
 
     def clauses(
         self, said_of: Iterable[Judged], escape: Callable[[str], str]

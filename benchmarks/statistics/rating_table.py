@@ -452,8 +452,10 @@ def _best_rater_ceiling(table: RatingTable, coefficient: str, seed: int, draws: 
         points.append((scores, other_ratings, item))
 
     names = "XYZ"[:size]
+    places = ("lowest", "middle", "highest") if size == 3 else ("lower", "higher")
     note = remark(
         Note.BEST_RATER_DRAWS if len(raters) > 1 else Note.BEST_RATER,
+        place=places[best],
         rater=names[best],
         others=names.replace(names[best], ""),
         draws=draws,

@@ -120,8 +120,8 @@ class Note(Enum):
     UNEQUAL_COUNTS = "k = {k:.2f}: items differ in their number of ratings"
     ONE_PERSON = "each rating against each other rating of its item"
     BEST_RATER = (
-        "each item's ratings are sorted into virtual raters, who are no persons; the best of them, {rater}-{others}, "
-        "its rating against each of the others'"
+        "each item's ratings are sorted, as if one rater had given all the lowest and another all the highest; the best of "
+        "these virtual raters, the one with the {place} ratings ({rater}-{others}), is compared with each of the others"
     )
     BEST_RATER_DRAWS = BEST_RATER + ", mean of {draws} draws"
     ORACLE = "an item's mean rating against each of its ratings"

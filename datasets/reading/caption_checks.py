@@ -646,10 +646,7 @@ def count_fatal(texts: Sequence[PlacedText]) -> dict[str, FatalCount]:
 
 
 def describe_large(
-    counts: Iterable[Mapping[str, FatalCount]],
-    n_texts: int,
-    first: Sequence[PlacedText],
-    references: Sequence[PlacedText] = (),
+    counts: Iterable[Mapping[str, FatalCount]], n_texts: int, first: Sequence[PlacedText]
 ) -> list[str]:
     """Return the lines below a table on a set of captions that is too large to hold.
 
@@ -657,7 +654,6 @@ def describe_large(
         counts: what `count_fatal` found in each part.
         n_texts: the number of all captions.
         first: the first of them, which all checks read.
-        references: those of the same images.
     """
     totals: dict[str, FatalCount] = {}
     for counts_of_part in counts:
@@ -670,12 +666,12 @@ def describe_large(
         if check.code in totals:
             n_faulty, example = totals[check.code]
             lines.append(f"{_count_faulty(check.words, n_faulty, n_texts, 'captions', example)}.")
-    findings = [finding for finding in check_captions(first) if finding.code not in totals]
-    for finding in [*findings, *check_references(references)]:
-        is_all = len(first) == n_texts
-        lines.append(
-            finding.summary if is_all else f"Of the first {len(first):,}: {finding.summary}"
-        )
+    for finding in check_captions(first):
+        if finding.code not in totals:
+            is_all = len(first) == n_texts
+            lines.append(
+                finding.summary if is_all else f"Of the first {len(first):,}: {finding.summary}"
+            )
 
     return _limit(lines, "All of it is scored as it stands.")
 

@@ -13,6 +13,7 @@ from ...runs.tables import (
     AnyCell,
     ResultTable,
     Row,
+    TableNote,
     coefficient_cell,
     count_cell,
     format_number,
@@ -141,8 +142,11 @@ def _answer_table(
         columns += [head, "±"]
     level = 100 * choices.statistics.level
     notes = [
-        "Shares and κ ×100. TPR, TNR: the shares of good captions that get a yes, and of bad ones that get a no. precision, NPV: the shares "
-        "of good ones among yes, and of bad ones among no. κ: Cohen's, of yes and people's good.",
+        TableNote(
+            "Shares and κ ×100. TPR, TNR: the shares of good captions that get a yes, and of bad ones that get a no. precision, NPV: "
+            "the shares of good ones among yes, and of bad ones among no. κ: Cohen's, of yes and people's good.",
+            brief="×100. TPR: good captions with a yes; TNR: bad ones with a no; κ: Cohen's.",
+        ),
         describe_good(
             choices.good,
             dimension.n_good,
@@ -153,8 +157,11 @@ def _answer_table(
     ]
     if choices.statistics.uses_resampling:
         notes.append(
-            f"±: half the width of the {level:g} % interval; both ends in calibration.csv. Shares have Wilson's, for as many "
-            "captions as their images are worth; κ and what is below is resampled by images."
+            TableNote(
+                f"±: half the width of the {level:g} % interval; both ends in calibration.csv. Shares have Wilson's, for as many "
+                "captions as their images are worth; κ and what is below is resampled by images.",
+                brief=f"±: half the width of the {level:g} % interval; both ends in calibration.csv.",
+            )
         )
     notes += _metric_notes(dimension, labels)
     if note := copies_note(dimension.selection):
@@ -196,7 +203,10 @@ def _threshold_note(dimension: CalibratedDimension, choices: CalibrationTableCho
         f"{second:,}."
     )
     if choices.threshold is None:
-        return f"Thresholds are {choice_words}"
+        return TableNote(
+            f"Thresholds are {choice_words}",
+            brief=f"Thresholds are chosen on {first:,} images; all else is measured on {second:,} others.",
+        )
 
     sentence = "A given threshold is held against all captions."
     of_metrics = choices.threshold
@@ -277,10 +287,14 @@ def _probability_table(
         rows.append(Row(labels[metric], cells, spec=metric))
 
     notes = [
-        "AUROC ×100: the area under the ROC curve (roc.csv). Brier: the mean squared distance of the probability of a good "
-        "caption from what people say; of the base rate: of always saying the first half's share of good ones. calibration "
-        "error: how far probabilities are from the shares of good captions, over the bins of bins.csv.",
-        f"Scores are taken as probabilities {PROBABILITY_WORDS[choices.rule]}, and measured on the other half.",
+        TableNote.detail(
+            "AUROC ×100: the area under the ROC curve (roc.csv). Brier: the mean squared distance of the probability of a good "
+            "caption from what people say; of the base rate: of always saying the first half's share of good ones. calibration "
+            "error: how far probabilities are from the shares of good captions, over the bins of bins.csv."
+        ),
+        TableNote.detail(
+            f"Scores are taken as probabilities {PROBABILITY_WORDS[choices.rule]}, and measured on the other half."
+        ),
     ]
     return ResultTable(
         f"{dimension.title}: scores as probabilities",

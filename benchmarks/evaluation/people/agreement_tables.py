@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from ...runs.tables import AnyCell, Cell, ResultTable, Row, count_cell, number_cell
+from ...runs.tables import AnyCell, Cell, ResultTable, Row, TableNote, count_cell, number_cell
 from ...statistics.rater_agreement import MIN_ITEMS
+from ...statistics.rating_table import CEILINGS
 from ..evaluation_set import EvaluationSet
 from ..verdicts import agreement_verdict
 from ..wording import (
@@ -140,9 +141,13 @@ def _measure_table(title: str, agreement: pd.DataFrame, notes: Sequence[str]) ->
 def _measure_notes(agreement: pd.DataFrame, n_subjects: int) -> list[str]:
     """Return each note once, with the measures and the dimensions or datasets that it belongs to."""
     subjects_of: dict[tuple[str, str], list[str]] = {}
+    # The notes of these say how they are computed, which is a detail.
+    explained: set[str] = set()
     for row in agreement.to_dict("records"):
         if row["note"]:
             subjects_of.setdefault((row["note"], row["label"]), []).append(row["subject"])
+            if row["name"] in (*CEILINGS, "split_half"):
+                explained.add(row["label"])
 
     # Measures that say the same of the same subjects share a sentence.
     measures_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
@@ -155,7 +160,8 @@ def _measure_notes(agreement: pd.DataFrame, n_subjects: int) -> list[str]:
         subject = ", ".join(quoted) if len(measures) <= 6 else f"{len(measures)} measures"
         if len(subjects) < n_subjects:
             subject += f" of {', '.join(subjects)}"
-        notes.append(f"{subject}: {note}.")
+        words = f"{subject}: {note}."
+        notes.append(TableNote.detail(words) if explained.issuperset(measures) else words)
     return notes
 
 

@@ -12,7 +12,15 @@ import pandas as pd
 
 from ....datasets.errors import InputError
 from ...runs.frames import make_frame
-from ...runs.tables import ResultTable, Row, format_number, number_cell, number_cells, p_value_cell
+from ...runs.tables import (
+    ResultTable,
+    Row,
+    TableNote,
+    format_number,
+    number_cell,
+    number_cells,
+    p_value_cell,
+)
 from ...statistics.intervals import correct_p_values
 from ...statistics.prediction_powered import Estimate, PoweredMean, estimate_mean
 from .few_ratings import (
@@ -291,15 +299,18 @@ def _mean_table(
         rows.append(Row(quantity.label, cells))
 
     level = f"{100 * choices.level:g} %"
-    lines = [
-        f"low, high: {level} intervals with the metrics' help, for {POPULATION_WORDS[choices.population]}; ratings alone: the "
-        "same without metrics. count as: the number of ratings that would give as narrow an interval without metrics.",
+    lines: list[str] = [
+        TableNote(
+            f"low, high: {level} intervals with the metrics' help, for {POPULATION_WORDS[choices.population]}; ratings alone: the "
+            "same without metrics. count as: the number of ratings that would give as narrow an interval without metrics.",
+            brief=f"low, high: {level} intervals for {POPULATION_WORDS[choices.population]}; count as: ratings that would do "
+            "without the metrics.",
+        ),
     ]
     if ranks:
-        lines.append(
-            "rank: one more than the number of systems that are significantly better (Student's t, corrected by "
-            f"{choices.correction})."
-        )
+        better = "rank: one more than the number of systems that are significantly better"
+        words = f"{better} (Student's t, corrected by {choices.correction})."
+        lines.append(TableNote(words, ("rank",), brief=f"{better}."))
     n_captions = means[0].mean.classical.n_captions
     percent = " ×100" if scale == 100 else ""
     return ResultTable(

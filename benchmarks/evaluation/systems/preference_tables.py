@@ -101,18 +101,18 @@ def _strength_table(
     symbol = "ν" if tie_model == "davidson" else "θ"
     tie_text = MISSING if np.isnan(tie) else f"{tie:.3f}"
     notes: list[str] = [
-        f"Strengths: logarithms with mean 0 of {MODEL_NAMES[tie_model]} Bradley–Terry model with ties ({symbol} = "
-        f"{tie_text}), {len(battles.signs):,} comparisons, {int((battles.signs == 0).sum()):,} of them tied.",
-        "Wins %: of a system's comparisons, ties counting half. Elo depends on the order of the comparisons: the mean, "
-        f"and from the least to the greatest, of {n_orders} random orders.",
+        TableNote.detail(
+            f"Strengths: logarithms with mean 0 of {MODEL_NAMES[tie_model]} Bradley–Terry model with ties ({symbol} = "
+            f"{tie_text}), {len(battles.signs):,} comparisons, {int((battles.signs == 0).sum()):,} of them tied."
+        ),
+        TableNote.detail(
+            "Wins %: of a system's comparisons, ties counting half. Elo depends on the order of the comparisons: the mean, "
+            f"and from the least to the greatest, of {n_orders} random orders."
+        ),
         _floor_note(battles, order_is_source=ranking.battles.order_is_source),
     ]
     if battles.dimension in set(ranking.tests["dimension"]):
-        words = (
-            f"low, high: {100 * statistics.level:g} % intervals by resampling images. Systems of equal rank do not differ "
-            "significantly (system_tests.csv)."
-        )
-        notes.insert(1, TableNote(words, ("low", "high", "rank")))
+        notes.insert(1, system_ranking.interval_note(statistics))
     if n_same := ranking.battles.n_same_system:
         notes.append(f"Comparisons left out, of two captions of one system: {n_same:,}.")
     notes += distinct_notes(systems)
@@ -210,10 +210,14 @@ def _order_table(
             shares[label] = alike
         rows.append(Row(label, [*cells, number_cell(alike, 100, 0)]))
 
-    notes = [system_ranking.same_order_note(dimension, len(ranking.battles.by_dimension))]
+    notes: list[str] = [
+        system_ranking.same_order_note(dimension, len(ranking.battles.by_dimension))
+    ]
     if statistics.uses_resampling:
         level = f"{100 * statistics.level:g} %"
-        notes.append(f"Intervals of ρ and τ_b: {level}, systems and images resampled.")
+        notes.append(
+            TableNote.detail(f"Intervals of ρ and τ_b: {level}, systems and images resampled.")
+        )
         if lacks_interval:
             notes.append(_missing_note(ranking.battles.n_images))
 

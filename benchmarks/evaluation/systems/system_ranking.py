@@ -15,7 +15,7 @@ import pandas as pd
 from ....datasets.errors import Lack, unknown
 from ....datasets.schema import Card, cluster_of
 from ...runs.frames import make_frame, records_of
-from ...runs.tables import AnyCell, count_cell, format_number
+from ...runs.tables import AnyCell, TableNote, count_cell, format_number
 from ...scoring.corpus_scores import SystemPanel, compare_on_images
 from ...statistics.bootstrap import (
     Interval,
@@ -420,12 +420,25 @@ def places_of(means: pd.Series, systems: Sequence[str]) -> list[AnyCell]:
     return cells
 
 
-def same_order_note(dimension: str, n_dimensions: int) -> str:
+def interval_note(statistics: StatisticsOptions) -> TableNote:
+    """Explain the intervals and ranks of a table of systems."""
+    level = f"{100 * statistics.level:g} %"
+    return TableNote(
+        f"low, high: {level} intervals by resampling images; systems that share a rank do not differ significantly "
+        "(system_tests.csv).",
+        ("low", "high", "rank"),
+        brief=f"Systems of one rank do not differ significantly; low, high: {level} intervals.",
+    )
+
+
+def same_order_note(dimension: str, n_dimensions: int) -> TableNote:
     """Explain the column `SAME_ORDER`, of the dimension that tables show of so many."""
     remark = " (metric_orders.csv has the other dimensions)" if n_dimensions > 1 else ""
-    return (
+    return TableNote(
         f"{SAME_ORDER}: the share of pairs of systems that a metric's means put in people's order by "
-        f"{dimension}{remark}."
+        f"{dimension}{remark}.",
+        (SAME_ORDER,),
+        brief=f"{SAME_ORDER}: pairs of systems that a metric puts in people's order by {dimension}.",
     )
 
 

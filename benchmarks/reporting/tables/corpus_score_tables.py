@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ....datasets.caption_texts import find_own_references
 from ....metrics.base import Metric
-from ...evaluation.caption_scores import CaptionScores, reliability_notes
+from ...evaluation.caption_scores import PUBLISHED, CaptionScores, reliability_notes
 from ...evaluation.pair_tests import PairTests, Standing
+from ...evaluation.trusted_metric import describe_trusted_metric
 from ...evaluation.verdicts import lead_words
-from ...evaluation.wording import CORRECTION_LABELS, interval_words
+from ...evaluation.wording import CORRECTION_LABELS, half_width_note
 from ...runs.frames import groups_of, records_of
 from ...runs.tables import (
     MISSING,
@@ -94,7 +96,10 @@ def make_score_tables(
 
     # Without a metric there is nothing to order systems by.
     verdicts = _verdicts(choices, styled_metrics, scores) if metrics else []
-    table = replace(table, verdict=" ".join(verdicts))
+    if choices.trust not in (None, PUBLISHED):
+        labels = {spec: style.label for spec, style in styled_metrics}
+        verdicts.append(describe_trusted_metric(Path(choices.trust), scores.reliability, labels))
+    table = replace(table, verdict=" ".join(filter(None, verdicts)))
     tables = [add_unavailable_rows(table, metrics, remarks, missing)]
     if scores.differences is not None:
         for name, rows in groups_of(scores.differences, "references"):
@@ -230,13 +235,15 @@ def _notes(
     for spec, _ in metrics:
         has_own_idf = has_own_idf or (spec.startswith("cider") and "df=" not in spec)
     if has_own_idf and fewest < IMAGES_OF_PUBLISHED_CIDER:
-        yield (
+        yield TableNote(
             f"CIDEr's IDF is counted over the references of {count_of(fewest, 'image')} alone, and the fewer they are, "
             "the higher is CIDEr (by 15 % on 50 of COCO's 5,000 test images, by 7 % on 400): compare it with CIDEr of the "
-            "same images alone. cider(df=FILE) counts it over another set's references (docs/own_captions.md)."
+            "same images alone. cider(df=FILE) counts it over another set's references (docs/own_captions.md).",
+            brief=f"Compare CIDEr only on these {count_of(fewest, 'image')}, whose references give its IDF.",
         )
 
-    yield from dict.fromkeys(style.note for _, style in metrics if style.note)
+    for note in dict.fromkeys(style.note for _, style in metrics if style.note):
+        yield TableNote.detail(note)
     for scored in scores.systems:
         head = _head(scored, scores)
         for spec, style in metrics:
@@ -267,8 +274,7 @@ def _captions_note(counts: Mapping[str, int], scores: CaptionScores) -> str:
 def _interval_notes(choices: ScoreChoices, scores: CaptionScores) -> Iterator[str]:
     """Yield what intervals are, and each remark on one of them once."""
     if any(scored.intervals for scored in scores.systems):
-        words = interval_words(choices.statistics)
-        yield TableNote(f"±: half the width of the {words}; both ends in corpus.csv.", ("±",))
+        yield half_width_note(choices.statistics, "corpus.csv")
 
     notes: dict[str, None] = {}
     for scored in scores.systems:
@@ -298,10 +304,11 @@ def _difference_table(
     for (system_a, system_b), by_metric in cells.items():
         row_cells = [by_metric.get(spec, MISSING) for spec in styles]
         table_rows.append(Row(f"{system_a} − {system_b}", row_cells))
-    note = (
-        f"{STAR}: significant at level {100 * (1 - statistics.level):g} % (paired bootstrap over images, "
-        f"{statistics.replicates:,} replicates, {CORRECTION_LABELS[statistics.correction]}); intervals in "
-        "differences.csv."
+    level = f"significant at level {100 * (1 - statistics.level):g} %"
+    note = TableNote(
+        f"{STAR}: {level} (paired bootstrap over images, {statistics.replicates:,} replicates, "
+        f"{CORRECTION_LABELS[statistics.correction]}); intervals in differences.csv.",
+        brief=f"{STAR}: {level}; intervals in differences.csv.",
     )
     columns = [style.label for style in styles.values()]
     return ResultTable(title, "systems", columns, table_rows, notes=[note])

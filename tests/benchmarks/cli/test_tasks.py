@@ -56,7 +56,7 @@ def test_a_run_writes_its_files_and_shows_its_tables(
     assert "Detail" not in shown
     assert "| x | 1 |\n" in shown
     assert shown.endswith(
-        "\n\nwritten to few\ndetails=true prints the other columns and tables, which table.md has as well\n"
+        "\n\nwritten to few\ndetails=true prints all columns, tables and notes, which table.md has as well\n"
     )
     tasks.run_in_folder(COMMAND, options_in("more", details=True), work=lambda _: made_result())
     assert capsys.readouterr().out.endswith("| z | 4 |\n\nwritten to more\n")

@@ -212,10 +212,7 @@ def test_raters_that_are_sorted_ratings_are_told(agree, data_root):
         (["protocol.systems=[nobody]"], "unknown system"),
         (["protocol.split=nowhere"], "unknown split"),
         (["protocol.ratings=mean"], "unknown option of captau agree 'protocol.ratings'"),
-        (
-            ["kind=words", "metrics=[cider]"],
-            "metrics=… belongs to kind=captions or kind=ratings",
-        ),
+        (["metrics=[cider]"], "metrics=… belongs to kind=captions"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(agree, arguments, said):

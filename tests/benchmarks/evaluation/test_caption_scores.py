@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from ruamel.yaml import YAML
 
 from captau.benchmarks.evaluation.caption_ranges import CaptionRange, Spread
 from captau.benchmarks.evaluation.caption_scores import (
@@ -22,6 +23,7 @@ from captau.benchmarks.evaluation.caption_scores import (
     load_evidence,
     reliability_notes,
 )
+from captau.benchmarks.evaluation.trusted_metric import describe_trusted_metric
 from captau.benchmarks.scoring.corpus_scores import SystemScores
 from captau.benchmarks.statistics.bootstrap import Interval
 from captau.benchmarks.statistics.remarks import Note, remark
@@ -31,6 +33,7 @@ from tests.benchmarks.reporting.made_runs import made_run
 from tests.conftest import says
 
 NAN = math.nan
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -357,3 +360,52 @@ def test_printed_numbers_are_in_their_natural_range() -> None:
     assert bleu.source == "Kasai et al. 2022, Table 4 (column w/ Human Total)"
     assert math.isnan(cider.low)
     assert cider.captions.startswith("captions of 6 to 20 words, 5 references of ")
+
+
+def test_what_captau_measured_stands_where_no_paper_prints_a_number() -> None:
+    evidence = load_evidence(["bleu_1", "bleu_2"], "published")
+    assert evidence is not None
+    found = evidence.apply_to({})
+    assert str(found.by_spec["bleu_2"]) == "τ_c 32.5 on flickr8k_expert"
+    assert found.by_spec["bleu_2"].source == "measured by captau (results/measured.csv)"
+    # Of a metric that a paper has, the paper's number stands.
+    assert found.by_spec["bleu_1"].source == "Hessel et al. 2021, Table 1"
+
+
+def test_measured_numbers_are_those_of_the_committed_baseline() -> None:
+    baseline = YAML(typ="safe").load(ROOT / "results/golden/flickr8k_expert.yaml")
+    measured = pd.read_csv(ROOT / "results/measured.csv")
+    rows = measured.to_dict("records")
+    assert {row["metric"] for row in rows} == set(baseline["metrics"])
+    for row in rows:
+        correlations = baseline["metrics"][row["metric"]]["correlations"]
+        assert row["value"] == correlations[f"{row['dimension']} {row['coefficient']}"]
+
+
+def test_a_run_says_which_metrics_agree_best_by_its_tests(tmp_path: Path) -> None:
+    """Metrics of one rank are named together, and what the ranks do not tell is not said: of A and C that they differ."""
+    labels = {"cider": "A", "meteor": "B", "bleu_1": "C"}
+
+    def sentence(name: str, ranks: tuple[int | None, ...], **choices: Any) -> str:
+        rows = [
+            ("flickr8k_expert", "overall", "tau_c", spec, value, 0.0, 1.0, rank, "")
+            for spec, value, rank in zip(labels, (0.5, 0.4, 0.3), ranks, strict=True)
+        ]
+        run = made_run(tmp_path / name, rows)
+        change_record(run, lambda record: record["protocols"]["flickr8k_expert"].update(choices))
+        numbers = {
+            row[3]: Reliability("tau_c", row[4], "flickr8k_expert", f"run {run}") for row in rows
+        }
+        return describe_trusted_metric(run, MetricReliability(numbers), labels)
+
+    end = "; how metrics order systems was not tested"
+    assert sentence("level", (1, 1, 2)) == (
+        "Caption by caption on flickr8k_expert, A and B agree best with people, without a significant difference"
+        f"{end} (run {tmp_path / 'level'})."
+    )
+    assert sentence("ahead", (1, 2, 2)) == (
+        "Caption by caption on flickr8k_expert, A agrees best with people (τ_c 50.0), significantly ahead of B"
+        f"{end} (run {tmp_path / 'ahead'})."
+    )
+    assert sentence("untested", (None, None, None)) == ""
+    assert describe_trusted_metric(tmp_path, MetricReliability(), labels) == ""

@@ -172,7 +172,7 @@ def test_the_lead_counts_captions_and_judgements() -> None:
         CoefficientTable(part_of(ROWS[6:])).lead() == f"{sizes} preference pairs; protocol usual."
     )
     said = CoefficientTable(part_of(ROWS, protocols={"d": PROTOCOL})).lead()
-    assert said.startswith(f"{sizes} ratings; protocol usual: ratings mean")
+    assert said.startswith(f"{sizes} ratings; protocol usual: an item's ratings are averaged; ")
     odd = part_of(ROWS, protocols={"d": PROTOCOL | {"colour": "red"}})
     assert CoefficientTable(odd).lead() == f"{sizes} ratings; protocol usual."
 
@@ -205,6 +205,7 @@ def systems(*names: str, **changes: Any) -> Any:
     }
     made = {
         "metrics": metrics,
+        "leading_position": 0,
         "systems": list(names),
         "rows": rows,
         "dataset": "refs",
@@ -238,6 +239,11 @@ def test_systems_are_columns_and_the_best_of_a_row_are_bold() -> None:
     ]
     alone = ScoreTable(systems("x", agreement={"m": "", "n": ""})).table()
     assert (alone.heads, alone.notes, best_of(alone)) == (["x"], [], set())
+    # The metric by which the sentence orders systems comes first.
+    assert [row.label for row in ScoreTable(systems("x", leading_position=1)).table().rows] == [
+        "N",
+        "M",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -642,3 +642,16 @@ def test_signatures_are_a_line() -> None:
 def test_markdown_shows_texts_as_they_are() -> None:
     """A star before a blank and a bare `<` begin nothing, in CommonMark's rules."""
     assert escape_markdown(r"a_b \ ` *c* d * < | <i>") == r"a_b \\ \` \*c* d * < \| \<i>"
+
+
+def test_notes_are_printed_in_brief_without_details() -> None:
+    """A detail goes, a note in brief stands for the whole, and goes with its column."""
+    notes = ["plain", TableNote("the whole of b", ("b",), brief="b"), TableNote.detail("how")]
+    table = ResultTable("T", "row", ["a", "b"], [Row("x", ["1", "2"])], notes=notes, details=())
+    brief = table.without_details()
+    assert brief.notes == ["plain", "b"]
+    assert table.notes == ["plain", "the whole of b", "how"]
+    assert brief.without_columns([1]).notes == ["plain"]
+    changed = table.map_texts(str.upper)
+    assert changed.notes == ["PLAIN", "THE WHOLE OF B", "HOW"]
+    assert changed.without_details().notes == ["PLAIN", "B"]

@@ -470,7 +470,7 @@ def test_a_choice_is_declared_once(tmp_path) -> None:
     assert "'y': known: none, trim" in run("bench", "protocol.outliers=y").stderr
     done = run("bench", "protocol.outliers=trim", "metrics=rouge_1", "output_dir=run")
     assert done.returncode == 0, done.stderr
-    assert "corpus dataset, outliers trim" in done.stdout
+    assert "; outliers are trimmed" in " ".join(done.stdout.split())
     assert set(pd.read_csv(tmp_path / "run" / "correlations.csv")["protocol"]) == {
         "usual outliers=trim"
     }
@@ -581,22 +581,28 @@ def test_signatures_name_the_unusual_choices_that_change_texts() -> None:
     assert sign(metric, [usual, thumb, thumb]) == f"{metric.signature}|normalise:thumb"
 
 
+AT_ONCE = "candidates are scored against all references at once"
+IDF = "corpus statistics (document frequencies) are taken over the dataset"
+
+
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({}, "ratings per_rating, references all, corpus dataset"),
-        ({"dimension": ()}, "references all, corpus dataset"),
+        ({}, f"each rating is a data point; {AT_ONCE}; {IDF}"),
+        ({"dimension": ()}, f"{AT_ONCE}; {IDF}"),
         (
             {"references": "first_k", "k": 3, "ratings": "mean"},
-            "ratings mean, references first_k k=3, corpus dataset",
+            f"an item's ratings are averaged; candidates are scored against the first 3 references; {IDF}",
         ),
         (
             {"systems": ("a", "b"), "split": "test", "undefined": "drop", "level": "by_image"},
-            "ratings per_rating, references all, corpus dataset, systems a, b, split test, level by_image",
+            f"each rating is a data point; {AT_ONCE}; {IDF}; captions are those of a, b; captions are those of the split test; "
+            "coefficients are within images, and averaged over them",
         ),
         (
             {"own_references": "drop", "ties": "drop", "rater_scale": "z"},
-            "ratings per_rating, references all, corpus dataset, own references drop, ties drop, rater scale z",
+            f"each rating is a data point; {AT_ONCE}; {IDF}; captions that are one of their image's references are left out; "
+            "pairs of equal scores are left out; each rater's ratings are standardised to z-scores",
         ),
     ],
 )

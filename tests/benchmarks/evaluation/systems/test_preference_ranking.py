@@ -238,7 +238,7 @@ def test_intervals_and_tests_are_those_of_resampled_images(interval: str) -> Non
     assert found["rank"].to_dict() == {"A": 1, "B": 1}
     table, _, orders = preference_tables(selection, ranking, {}, statistics, "davidson")
     assert table.notes[1] == (
-        "low, high: 95 % intervals by resampling images. Systems of equal rank do not differ "
+        "low, high: 95 % intervals by resampling images; systems that share a rank do not differ "
         "significantly (system_tests.csv)."
     )
     assert orders.notes[1] == "Intervals of ρ and τ_b: 95 %, systems and images resampled."

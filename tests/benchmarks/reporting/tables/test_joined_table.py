@@ -195,7 +195,8 @@ def test_notes_name_protocol_revision_signatures(run):
     made = table(run)
     assert (
         "Flickr8k-Expert, revision 0123456789ab: 1,234 items, 3,702 data points; protocol usual: "
-        "ratings per_rating, references all, corpus dataset."
+        "each rating is a data point; candidates are scored against all references at once; corpus statistics (document "
+        "frequencies) are taken over the dataset."
     ) in made.notes
     assert ("METEOR", "meteor|backend:made|made:1") in made.signatures
     assert made.notes[-1] == "Computed by captau 1.2.3."
