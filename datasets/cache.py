@@ -45,10 +45,15 @@ def keeps() -> bool:
 
 
 @contextmanager
-def replacing(path: Path) -> Generator[BinaryIO]:
+def replacing(path: Path, *, survives_power_loss: bool = False) -> Generator[BinaryIO]:
     """Give a written file the name `path` if the block ends without an error, and delete it otherwise.
 
     Two processes may write at once: each has a temporary file of its own, in the folder of `path`.
+
+    Args:
+        path: the file.
+        survives_power_loss: whether the file and its name are on the disk itself when the block has ended, as something
+            that is acknowledged has to be; what can be computed again need not.
 
     Raises:
         OSError: where the folder cannot be written.
@@ -58,10 +63,33 @@ def replacing(path: Path) -> Generator[BinaryIO]:
     try:
         with temporary.open("xb") as stream:
             yield stream
+            if survives_power_loss:
+                stream.flush()
+                os.fsync(stream.fileno())
         temporary.replace(path)
+        if survives_power_loss:
+            store_names(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def store_names(folder: Path) -> None:
+    """Make the names in a folder survive a power failure; Windows opens no folders.
+
+    Raises:
+        OSError: where the disk fails.
+    """
+    if os.name != "posix":
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # a folder that the user may enter and not list
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sweep(folder: Path) -> None:

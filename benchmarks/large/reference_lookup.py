@@ -14,7 +14,12 @@ from ...datasets.errors import InputError
 from ...datasets.reading.caption_files import read_references
 from ...datasets.reading.object_stores import is_url
 from ...datasets.reading.shard_files import find_shards, kind_of, local_copy
-from ...datasets.reading.shard_rows import check_size, count_text_bytes, read_rows
+from ...datasets.reading.shard_rows import (
+    check_size,
+    count_text_bytes,
+    has_reference_lists,
+    read_rows,
+)
 from ...datasets.reading.table import Columns
 
 #: The size of the file's address space; only what is written takes room on the disk.
@@ -123,7 +128,7 @@ def _read_references(
 
         for shard in find_shards([source]):
             with local_copy(shard, folder) as local:
-                if shard.kind in ("json", "csv"):
+                if shard.kind in ("json", "csv") or not has_reference_lists(local, shard, columns):
                     yield from _read_whole_file(local, shard.path, columns)
                     continue
                 for table in read_rows(

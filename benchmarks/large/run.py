@@ -59,6 +59,7 @@ from .tasks import (
     check_shards_suffice,
     describe_file_error,
     place_captions,
+    place_references,
 )
 
 #: How many bins a histogram has.
@@ -172,7 +173,7 @@ def _score_shards(
         n_referenced = runner.run(plan, "references", [task])[0]["images"]
 
     tasks = [Task(name_shard(shard), shard.path, shard) for shard in shards]
-    first_rows, missing = _read_first_rows(plan, options, shards)
+    first_rows, missing, column_notes = _read_first_rows(plan, options, shards)
     warn_unavailable([missing])
     metrics = [metric for metric in options.metrics if metric not in missing]
     plan = _choose_metrics(plan, metrics)
@@ -188,7 +189,8 @@ def _score_shards(
     remarks = _collect_remarks(metrics, [*model_results, *results], first_rows)
     record = _make_record(plan, runner, metrics, results)
     record["remarks"] = remarks
-    record["file_notes"] = _describe_files(shards, results, record["rows"], first_rows)
+    faults = _describe_files(shards, results, record["rows"], first_rows)
+    record["file_notes"] = [*column_notes, *faults]
     record["captions"] = measure_range(first_rows).record()
     record["missing"] = record_reasons(missing)
     # It stands in the record beside the number of images that have references.
@@ -226,8 +228,10 @@ def _needs_references(options: LargeOptions) -> bool:
 
 def _read_first_rows(
     plan: Plan, options: LargeOptions, shards: Sequence[Shard]
-) -> tuple[pd.DataFrame, UnavailableMetrics]:
+) -> tuple[pd.DataFrame, UnavailableMetrics, tuple[str, ...]]:
     """Read the first rows that are scored together, which stand for all, and find the metrics that they do not suit.
+
+    The last of what it returns are sentences on columns of other names than the usual.
 
     Raises:
         InputError: where there are no captions, or no metric suits them.
@@ -238,7 +242,8 @@ def _read_first_rows(
             with open_shard(plan, shard) as opened:
                 frame = next(opened.frames(), None)
                 if frame is not None:
-                    return frame, find_unavailable(options.metrics, frame.head(1))
+                    unavailable = find_unavailable(options.metrics, frame.head(1))
+                    return frame, unavailable, opened.describe_columns()
         except CorruptError as error:
             if not options.skip_corrupt:
                 raise
@@ -407,8 +412,9 @@ def _describe_files(
 
     # The first shard may be empty, or corrupt and left out.
     path = paths[0] if paths else shards[0].path
-    first = place_captions(first_rows.iloc[:_MOST_CHECKED], path)
-    return describe_large(counts, n_rows, first)
+    checked = first_rows.iloc[:_MOST_CHECKED]
+    captions = place_captions(checked, path)
+    return describe_large(counts, n_rows, captions, place_references(checked, path))
 
 
 def _make_manifest(options: LargeOptions, folder: RunFolder, scored: Scored) -> dict[str, Any]:

@@ -13,7 +13,13 @@ import pyarrow as pa
 from ...datasets.errors import InputError
 from ...datasets.reading.caption_files import read_candidates
 from ...datasets.reading.shard_files import Shard, local_copy
-from ...datasets.reading.shard_rows import has_column, join_tables, read_rows, tables_of_rows
+from ...datasets.reading.shard_rows import (
+    describe_columns,
+    has_column,
+    join_tables,
+    read_rows,
+    tables_of_rows,
+)
 from ...datasets.reading.tar_samples import IMAGES
 from .plan import Plan
 from .reference_lookup import ReferenceLookup
@@ -61,12 +67,14 @@ class OpenShard:
     def _tables(self) -> Iterator[pa.Table]:
         plan, shard = self._plan, self._shard
         if shard.kind != "json":
-            return read_rows(
-                self.path, shard, plan.columns.of_candidates(), plan.rows, self._images
-            )
+            return read_rows(self.path, shard, plan.columns, plan.rows, self._images)
         captions = read_candidates(self.path, columns=plan.columns).captions
         rows = ((image_id, caption, None) for image_id, caption in captions.items())
         return join_tables(tables_of_rows(rows), shard.path, plan.rows)
+
+    def describe_columns(self) -> tuple[str, ...]:
+        """Say which columns have other names than the usual, and which are not read."""
+        return describe_columns(self.path, self._shard, self._plan.columns)
 
     @property
     def names_systems(self) -> bool:

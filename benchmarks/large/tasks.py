@@ -214,6 +214,22 @@ def place_captions(frame: pd.DataFrame, name: str) -> list[PlacedText]:
     return placed
 
 
+def place_references(frame: pd.DataFrame, name: str) -> list[PlacedText]:
+    """Return the references of a frame of a shard with their places, those of an image once."""
+    name = name.rpartition("/")[2]
+    placed: list[PlacedText] = []
+    image_ids: set[str] = set()
+    for row, image_id, references in zip(
+        frame["row"], frame["image_id"], frame["references"], strict=True
+    ):
+        if image_id in image_ids:
+            continue
+        image_ids.add(image_id)
+        for text in references:
+            placed.append(PlacedText(f"{name}: row {row}", image_id, text))
+    return placed
+
+
 def _open_writer(stack: ExitStack, path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     """Open a Parquet file, which gets its name when the stack closes."""
     stream = stack.enter_context(replacing(path))
@@ -380,7 +396,7 @@ def filter_shard(plan: Plan, task: Task) -> Result:
         if sha256(path) != details["sha256"]:
             raise InputError(f"{shard.path}: is not what was scored; score the set anew")
         copy_kept_rows(path, shard.path, shard.kind, is_kept.tolist(), target)
-        tables = read_rows(path, shard, plan.columns.of_candidates(), plan.rows)
+        tables = read_rows(path, shard, plan.columns, plan.rows)
         while len(texts) < len(example_rows):
             table = next(tables).select(["row", "image_id", "caption"])
             is_example = np.isin(table["row"].to_numpy(), example_rows)

@@ -646,7 +646,10 @@ def count_fatal(texts: Sequence[PlacedText]) -> dict[str, FatalCount]:
 
 
 def describe_large(
-    counts: Iterable[Mapping[str, FatalCount]], n_texts: int, first: Sequence[PlacedText]
+    counts: Iterable[Mapping[str, FatalCount]],
+    n_texts: int,
+    first: Sequence[PlacedText],
+    references: Sequence[PlacedText] = (),
 ) -> list[str]:
     """Return the lines below a table on a set of captions that is too large to hold.
 
@@ -654,6 +657,7 @@ def describe_large(
         counts: what `count_fatal` found in each part.
         n_texts: the number of all captions.
         first: the first of them, which all checks read.
+        references: those of the same images.
     """
     totals: dict[str, FatalCount] = {}
     for counts_of_part in counts:
@@ -666,12 +670,12 @@ def describe_large(
         if check.code in totals:
             n_faulty, example = totals[check.code]
             lines.append(f"{_count_faulty(check.words, n_faulty, n_texts, 'captions', example)}.")
-    for finding in check_captions(first):
-        if finding.code not in totals:
-            is_all = len(first) == n_texts
-            lines.append(
-                finding.summary if is_all else f"Of the first {len(first):,}: {finding.summary}"
-            )
+    findings = [finding for finding in check_captions(first) if finding.code not in totals]
+    for finding in [*findings, *check_references(references)]:
+        is_all = len(first) == n_texts
+        lines.append(
+            finding.summary if is_all else f"Of the first {len(first):,}: {finding.summary}"
+        )
 
     return _limit(lines, "All of it is scored as it stands.")
 

@@ -479,4 +479,7 @@ def image_key(row: Any, where: str) -> str:
         # A column of numbers with a gap in it was one of floats for a time.
         if type(number) is float and number.is_integer():
             return str(int(number))
+        # wandb's tables have an object for each image.
+        if type(number) is dict and isinstance(number.get("path"), str):
+            return replace_surrogates(number["path"])
     return replace_surrogates(str(field(row, "image_id", (str, int), where)))

@@ -482,4 +482,8 @@ def find_sample(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
                 sample["references"] = nested["answer"]
             return sample
 
+    # Of a task without captioning's metrics the question stands in `doc`, with its references.
+    question = row.get("doc")
+    if isinstance(question, dict):
+        return {**question, "prediction": only(row["filtered_resps"])}
     return row

@@ -1,11 +1,12 @@
-"""Conversations with a machine about an image, as chat programs and their training data keep them.
+"""Conversations with a machine about an image, as chat programs, their training data and the batches of their services keep them.
 
-`messages` (`role`, `content`) is OpenAI's form, `conversations` (`from`, `value`) that of ShareGPT and LLaVA.
+`messages` (`role`, `content`) is OpenAI's form, `conversations` (`from`, `value`) that of ShareGPT and LLaVA. A line of a
+batch's output has the answer to one request, below keys that differ by service.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import InputError, shorten
@@ -14,8 +15,18 @@ from ..errors import InputError, shorten
 CONVERSATIONS = ("messages", "conversations", "conversation")
 #: What conversations call the machine.
 _MACHINES = ("assistant", "gpt", "model", "bot", "chatbot", "ai", "chatgpt")
+#: Where a line of a batch's output has its answer: OpenAI's two kinds, Anthropic's and Gemini's; `*` is the first element.
+_ANSWERS = (
+    ("response", "body", "choices", "*", "message"),
+    ("response", "body", "output"),
+    ("result", "message"),
+    ("response", "candidates", "*", "content"),
+    ("outputs", "*"),
+)
+#: What such a line calls its request.
+_REQUESTS = ("custom_id", "key")
 _SPEAKER_KEYS = ("role", "from")
-_TEXT_KEYS = ("content", "value", "text")
+_TEXT_KEYS = ("content", "value", "text", "parts")
 
 
 def find_conversation(row: Mapping[str, Any]) -> str | None:
@@ -34,9 +45,9 @@ def _is_conversation(value: Any) -> bool:
     return all(isinstance(message, dict) and _find_speaker(message) for message in value)
 
 
-def _find_speaker(message: Mapping[str, Any]) -> str:
+def _find_speaker(message: Any) -> str:
     for key in _SPEAKER_KEYS:
-        if isinstance(message.get(key), str):
+        if isinstance(message, dict) and isinstance(message.get(key), str):
             return message[key].strip().lower()
 
     return ""
@@ -77,6 +88,35 @@ def _read_text(message: Mapping[str, Any]) -> str:
     return " ".join(texts)
 
 
+def _read_batch_answer(row: Mapping[str, Any]) -> str | None:
+    """Return the answer in a line of a batch's output; an empty text where the request failed, None of other rows."""
+    for path in _ANSWERS:
+        value = _follow(row, path)
+        if isinstance(value, list):
+            # A model's thoughts stand before its message.
+            value = next((part for part in value if _find_speaker(part) in _MACHINES), None)
+        if isinstance(value, dict):
+            return _read_text(value)
+
+    # A request that failed has an error instead, such as that of a filter.
+    is_batch = "custom_id" in row and ("response" in row or "result" in row)
+    has_failed = row.get("error") or isinstance(_follow(row, ("response", "body", "error")), dict)
+    has_failed = has_failed or isinstance(_follow(row, ("result", "error")), dict)
+    return "" if is_batch and has_failed else None
+
+
+def _follow(row: Any, path: Sequence[str]) -> Any:
+    value = row
+    for key in path:
+        if key == "*" and isinstance(value, list) and value:
+            value = value[0]
+        elif isinstance(value, dict):
+            value = value.get(key)
+        else:
+            return None
+    return value
+
+
 def with_answer(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """Return a row with its machine's last answer as `caption`, and its `image`; a row without a conversation stays.
 
@@ -87,7 +127,7 @@ def with_answer(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """
     key = find_conversation(row)
     if key is None:
-        return row
+        return _with_batch_answer(row)
 
     unfolded = {name: value for name, value in row.items() if name != key}
     unfolded.setdefault("caption", read_answer(row[key], where))
@@ -96,6 +136,21 @@ def with_answer(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         unfolded["image"] = image
     elif "id" in row:
         unfolded.setdefault("image_id", row["id"])
+    return unfolded
+
+
+def _with_batch_answer(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a line of a batch's output with its answer as `caption` of the image that its request is called; other rows stay."""
+    answer = _read_batch_answer(row)
+    if answer is None:
+        return row
+
+    parts = [path[0] for path in _ANSWERS]
+    unfolded = {name: value for name, value in row.items() if name not in parts}
+    unfolded.setdefault("caption", answer)
+    request = next((row[name] for name in _REQUESTS if name in row), None)
+    if request is not None:
+        unfolded.setdefault("image_id", request)
     return unfolded
 
 

@@ -6,8 +6,9 @@ by the rules of small files, which also name the line of a fault. `tar_samples` 
 
 from __future__ import annotations
 
+import io
 import tarfile
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -22,8 +23,10 @@ import pyarrow.parquet as pq
 from ..caption_texts import replace_surrogates
 from ..errors import InputError, escape_controls
 from .cells import parse_references
+from .conversations import with_answer
 from .json_files import field, json_lines, parsed
 from .packed_files import PACKED_ENDINGS, DamagedError, unpacked
+from .shard_columns import find_columns, sample_types
 from .shard_files import Shard
 from .table import BUFFER_BYTES, Columns
 from .tar_samples import IMAGES, TEXT_ENDINGS, Sample, read_samples
@@ -100,7 +103,8 @@ def read_rows(
     elif shard.kind == "lines":
         tables = _read_lines(path, name, columns, required)
     else:
-        tables = _read_tar(path, name, columns, images)
+        own_columns = columns.of_candidates() if "caption" in required else columns
+        tables = _read_tar(path, name, own_columns, images)
 
     try:
         yield from join_tables(tables, name, size)
@@ -148,6 +152,51 @@ def _number_rows(tables: list[pa.Table], first_row: int) -> pa.Table:
     table = pa.concat_tables(tables)
     numbers = pa.array(range(first_row, first_row + len(table)), pa.int64())
     return table.add_column(0, SCHEMA.field("row"), numbers)
+
+
+def has_reference_lists(path: Path, shard: Shard, columns: Columns) -> bool:
+    """Tell whether each row of a shard of references has them in a list, and not one of them or in some other form.
+
+    Args:
+        path: the shard's file on this machine.
+        shard: which it is; of a tar this is not known.
+        columns: the names that the user gave, else the usual ones.
+    """
+    if shard.kind not in ("parquet", "lines"):
+        return shard.kind == "tar"
+    try:
+        if shard.kind == "parquet":
+            samples = sample_types(pq.read_schema(path))
+        else:
+            samples = _read_first_object(path, shard.path) or {}
+    except (pa.ArrowInvalid, OSError, InputError):
+        # What is wrong with it is said where it is read.
+        return True
+
+    found = find_columns(samples, columns, ("image_id", "references"), shard.path).columns
+    return found.references in samples
+
+
+def describe_columns(path: Path, shard: Shard, columns: Columns) -> tuple[str, ...]:
+    """Say which columns of a shard of captions have other names than the usual, and which are not read.
+
+    Args:
+        path: the shard's file on this machine.
+        shard: which it is; of a tar or a JSON document nothing is said.
+        columns: the names that the user gave, else the usual ones.
+    """
+    samples: Mapping[str, Any] = {}
+    if shard.kind == "parquet":
+        samples = sample_types(pq.read_schema(path))
+    elif shard.kind == "csv":
+        with _open_csv(path, shard.path) as reader:
+            samples = sample_types(reader.schema)
+    elif shard.kind == "lines":
+        samples = _read_first_object(path, shard.path) or {}
+
+    name = shard.path.rpartition("/")[2]
+    required = ("image_id", "caption")
+    return find_columns(samples, columns, required, name, is_text=shard.kind == "csv").notes
 
 
 def has_column(path: Path, shard: Shard, column: str) -> bool:
@@ -209,13 +258,40 @@ def _read_parquet(
     with pq.ParquetFile(
         path, page_checksum_verification=True, buffer_size=BUFFER_BYTES, pre_buffer=False
     ) as file:
-        column_pairs = _columns_to_read(file.schema_arrow, name, columns, required)
+        found = find_columns(sample_types(file.schema_arrow), columns, required, name).columns
+        column_pairs = _columns_to_read(file.schema_arrow, name, found, required)
         file_names = [file_name for _, file_name in column_pairs]
         first_row = 0
         for batch in file.iter_batches(STEP_ROWS, columns=file_names, use_threads=False):
             values = {own_name: batch.column(file_name) for own_name, file_name in column_pairs}
             yield _make_table(values, first_row, len(batch), name)
             first_row += len(batch)
+
+
+class _TextStream(io.RawIOBase):
+    """A stream of text, in which NUL bytes are a fault, as in a small file."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self._line = 1
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read as many bytes as there are, up to the buffer's size.
+
+        Raises:
+            CorruptError: where one of them is NUL.
+        """
+        data = self._stream.read(len(buffer))
+        if b"\0" in data:
+            line = self._line + data.count(b"\n", 0, data.index(b"\0"))
+            raise CorruptError(self._name, f"NUL bytes on line {line:,}, which text has none of")
+        self._line += data.count(b"\n")
+        buffer[: len(data)] = data
+        return len(data)
 
 
 @contextmanager
@@ -231,7 +307,7 @@ def _open_csv(
     )
     with _open(path, name) as stream:
         yield pa_csv.open_csv(
-            stream,
+            _TextStream(stream, name),
             read_options=pa_csv.ReadOptions(use_threads=False, block_size=_CSV_BYTES),
             parse_options=pa_csv.ParseOptions(newlines_in_values=True),
             convert_options=conversion,
@@ -242,7 +318,10 @@ def _read_csv(
     path: Path, name: str, columns: Columns, required: Sequence[str]
 ) -> Iterator[pa.Table]:
     with _open_csv(path, name) as reader:
-        column_pairs = _columns_to_read(reader.schema, name, columns, required)
+        # In CSV any text may be a list of references.
+        samples = sample_types(reader.schema)
+        found = find_columns(samples, columns, required, name, is_text=True).columns
+        column_pairs = _columns_to_read(reader.schema, name, found, required)
     file_names = [file_name for _, file_name in column_pairs]
     first_row = 0
     with _open_csv(path, name, file_names) as reader:
@@ -339,9 +418,15 @@ def _is_text_list(kind: Any) -> bool:
 def _read_lines(
     path: Path, name: str, columns: Columns, required: Sequence[str]
 ) -> Iterator[pa.Table]:
+    first_object = _read_first_object(path, name)
+    if first_object is None:
+        return
+
+    first_row = _unfold(first_object, name, required)
+    columns = find_columns(first_row, columns, required, name).columns
     n_rows = 0
     try:
-        for table in _read_lines_by_arrow(path, name, columns, required):
+        for table in _read_lines_by_arrow(path, name, columns, required, first_object):
             yield table
             n_rows += len(table)
         return
@@ -350,14 +435,20 @@ def _read_lines(
 
     with _open(path, name) as stream:
         rows = (
-            _parse_row(row, columns, f"{name}:{line}", required)
+            _parse_row(
+                _unfold(row, f"{name}:{line}", required), columns, f"{name}:{line}", required
+            )
             for line, row in _read_objects(stream, name)
         )
         yield from tables_of_rows(islice(rows, n_rows, None))
 
 
 def _read_lines_by_arrow(
-    path: Path, name: str, columns: Columns, required: Sequence[str]
+    path: Path,
+    name: str,
+    columns: Columns,
+    required: Sequence[str],
+    first_object: Mapping[str, Any],
 ) -> Iterator[pa.Table]:
     """Yield the rows of JSON lines whose columns have one type each.
 
@@ -365,10 +456,6 @@ def _read_lines_by_arrow(
         pyarrow.ArrowInvalid: where a line has another type, or is no JSON.
         InputError: where a value is missing.
     """
-    first_object = _read_first_object(path, name)
-    if first_object is None:
-        return
-
     # Arrow would take a date for a time.
     has_number = type(first_object.get(columns.image_id)) is int
     types = {
@@ -387,6 +474,11 @@ def _read_lines_by_arrow(
             values = {own_name: batch.column(getattr(columns, own_name)) for own_name in own_names}
             yield _make_table(values, first_row, len(batch), name)
             first_row += len(batch)
+
+
+def _unfold(row: Mapping[str, Any], where: str, required: Sequence[str]) -> Mapping[str, Any]:
+    """Return the caption and image of a conversation; another object stays."""
+    return with_answer(row, where) if "caption" in required else row
 
 
 def _read_first_object(path: Path, name: str) -> dict[str, Any] | None:

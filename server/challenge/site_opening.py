@@ -17,7 +17,7 @@ from ...datasets.registry import load
 from ...metrics.registry import metric
 from ..storage.backup import back_up
 from ..storage.clock import reset_times
-from ..storage.database import Database
+from ..storage.database import Database, opening_errors
 from ..storage.private_files import make_private_folder
 from ..web.errors import RefusedError
 from ..web.passwords import password_from_environment
@@ -69,31 +69,32 @@ def open_site(options: ServeOptions) -> Site:
 
     database = Database(database_path, SCHEMA, _log.warning)
     try:
-        if options.database is None:  # it may have been made for everybody to read
-            make_private_folder(_DEFAULT_FOLDER)
-        if options.reset_times:
-            _log.warning(database.run_blocking(partial(reset_times, tables=SCHEMA.tables)))
-        store = open_store(database, challenges, folder, rescore=options.rescore)
+        with opening_errors(database_path):
+            if options.database is None:  # it may have been made for everybody to read
+                make_private_folder(_DEFAULT_FOLDER)
+            if options.reset_times:
+                _log.warning(database.run_blocking(partial(reset_times, tables=SCHEMA.tables)))
+            store = open_store(database, challenges, folder, rescore=options.rescore)
 
-        for evaluator in evaluators:
-            # Written anew at each start, as the challenge's file may have changed.
-            with replacing(store.item_list(evaluator.challenge)) as file:
-                for row in evaluator.list_items():
-                    file.write(f"{json.dumps(row, ensure_ascii=False)}\n".encode())
+            for evaluator in evaluators:
+                # Written anew at each start, as the challenge's file may have changed.
+                with replacing(store.item_list(evaluator.challenge)) as file:
+                    for row in evaluator.list_items():
+                        file.write(f"{json.dumps(row, ensure_ascii=False)}\n".encode())
 
-        lacks_human_scores = False
-        for challenge in challenges:
-            if challenge.scores_people:
-                status = database.run_blocking(partial(load_status, challenge=challenge))
-                lacks_human_scores = lacks_human_scores or not status.human_scores
+            lacks_human_scores = False
+            for challenge in challenges:
+                if challenge.scores_people:
+                    status = database.run_blocking(partial(load_status, challenge=challenge))
+                    lacks_human_scores = lacks_human_scores or not status.human_scores
 
-        workers = WorkerPool(
-            SubmissionLifecycle(store), setup, n_workers, starts_at_once=lacks_human_scores
-        )
-        if store.clock.warning:
-            _log.warning(store.clock.warning)
-        site = Site(store, workers, options.title or "", public_address)
-        site.admin_account.adopt_password(password)
+            workers = WorkerPool(
+                SubmissionLifecycle(store), setup, n_workers, starts_at_once=lacks_human_scores
+            )
+            if store.clock.warning:
+                _log.warning(store.clock.warning)
+            site = Site(store, workers, options.title or "", public_address)
+            site.admin_account.adopt_password(password)
     except BaseException:
         database.close()
         raise

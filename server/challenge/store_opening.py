@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from ...datasets.cache import sweep
+from ...datasets.cache import replacing, store_names, sweep
 from ...datasets.errors import InputError
 from ..storage.clock import Clock, latest_time
 from ..storage.database import Database
@@ -186,12 +186,16 @@ def _claim_folder(folder: Path, first_secret: bytes) -> None:
     mark = folder / "site"
     owner = hashlib.sha256(first_secret).hexdigest()
     if not mark.exists():
-        if any(folder.iterdir()):
+        # A start that was interrupted may have left a temporary file.
+        if any(not path.name.endswith(".tmp") for path in folder.iterdir()):
             raise InputError(
                 f"{folder}: submissions go into a folder of their own, and this one holds other files; "
                 f"name another, files=DIR"
             )
-        mark.write_text(owner, encoding="ascii")
+        # Whole or not at all: half a mark would be another site's for ever.
+        with replacing(mark, survives_power_loss=True) as file:
+            file.write(owner.encode("ascii"))
+        store_names(folder.parent)
     elif mark.read_text(encoding="ascii") != owner:
         raise InputError(f"{folder}: it holds another site's files; name another, files=DIR")
 

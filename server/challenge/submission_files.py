@@ -21,7 +21,7 @@ import pandas as pd
 from starlette.concurrency import run_in_threadpool
 
 from ...benchmarks.statistics.weighted_pairs import Floats
-from ...datasets.cache import replacing
+from ...datasets.cache import replacing, store_names
 from ...datasets.reading.yaml_document import INVISIBLE
 from ..storage.database import StoreError
 from ..web.errors import RefusedError
@@ -55,7 +55,7 @@ def find_captions(folder: Path) -> Path:
 def write_captions(folder: Path, content: bytes, *, is_json_lines: bool) -> None:
     """Write the file of captions that is evaluated."""
     name = _CAPTIONS_LINES if is_json_lines else _CAPTIONS_JSON
-    with replacing(folder / name) as file:
+    with replacing(folder / name, survives_power_loss=True) as file:
         file.write(content)
 
 
@@ -86,7 +86,7 @@ def read_replicates(path: Path) -> dict[tuple[str, str], Floats]:
 
 
 def _write_parquet(path: Path, frame: pd.DataFrame) -> None:
-    with replacing(path) as file:
+    with replacing(path, survives_power_loss=True) as file:
         frame.to_parquet(file, index=False, compression="zstd")
 
 
@@ -168,15 +168,8 @@ def _flush_to_disk(file: Any, *folders: Path) -> None:
     """Make a file and its names survive a power failure."""
     file.flush()
     os.fsync(file.fileno())
-
-    # Windows opens no folders.
-    if os.name == "posix":
-        for folder in folders:
-            descriptor = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+    for folder in folders:
+        store_names(folder)
 
 
 def discard_upload(store: SubmissionStore, key: str) -> None:

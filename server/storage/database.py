@@ -316,12 +316,16 @@ def open_engine(path: Path, *, read_only: bool) -> Engine:
 
 @contextmanager
 def opening_errors(path: Path) -> Generator[None]:
-    """Turn errors of the database into an `InputError` of one line."""
+    """Turn errors of a site's database, and of files beside it, into an `InputError` of one line while it is opened."""
     try:
         yield
     except DBAPIError as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise InputError(f"{path}: {reason}") from error
+    except StoreError as error:
+        raise InputError(f"{path}: {error}") from error
+    except OSError as error:
+        raise InputError(f"{error.filename or path}: {error.strerror}") from error
 
 
 def _renew_secret(path: Path) -> bool:

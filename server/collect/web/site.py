@@ -16,7 +16,7 @@ from ....benchmarks.options.sites import CollectOptions
 from ....datasets.errors import InputError
 from ...storage.backup import back_up
 from ...storage.clock import reset_times
-from ...storage.database import Database
+from ...storage.database import Database, opening_errors
 from ...storage.private_files import make_private_folder
 from ...web.errors import SignInRequiredError, TooManyRequestsError
 from ...web.passwords import AdminAccount, password_from_environment
@@ -115,24 +115,25 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
     public_address = parse_public_address(options.url)
     database = _open_database(_database_path(options, study))
     try:
-        if options.database is None:  # it may have been made for everybody to read
-            make_private_folder(_DEFAULT_FOLDER)
-        if options.reset_times:
-            _report(database.run_blocking(partial(reset_times, tables=SCHEMA.tables)))
-        if not holds_study(database):
-            # A database that holds the study has the ratings that units start with.
-            study = read_study(options.study, options.data_root)
-        if wait is not None:
-            unlimited = StudyLimits(*[1_000_000] * 3)
-            study = replace(study, form=study.form.with_wait(wait), limits=unlimited)
-        site = StudySite(
-            StudyStore(database, study),
-            public_address,
-            partial(read_study, options.study, options.data_root),
-        )
-        site.admin_account.adopt_password(password)
-        if site.store.clock.warning:
-            _report(site.store.clock.warning)
+        with opening_errors(database.path):
+            if options.database is None:  # it may have been made for everybody to read
+                make_private_folder(_DEFAULT_FOLDER)
+            if options.reset_times:
+                _report(database.run_blocking(partial(reset_times, tables=SCHEMA.tables)))
+            if not holds_study(database):
+                # A database that holds the study has the ratings that units start with.
+                study = read_study(options.study, options.data_root)
+            if wait is not None:
+                unlimited = StudyLimits(*[1_000_000] * 3)
+                study = replace(study, form=study.form.with_wait(wait), limits=unlimited)
+            site = StudySite(
+                StudyStore(database, study),
+                public_address,
+                partial(read_study, options.study, options.data_root),
+            )
+            site.admin_account.adopt_password(password)
+            if site.store.clock.warning:
+                _report(site.store.clock.warning)
     except BaseException:
         database.close()
         raise

@@ -212,7 +212,10 @@ def test_raters_that_are_sorted_ratings_are_told(agree, data_root):
         (["protocol.systems=[nobody]"], "unknown system"),
         (["protocol.split=nowhere"], "unknown split"),
         (["protocol.ratings=mean"], "unknown option of captau agree 'protocol.ratings'"),
-        (["metrics=[cider]"], "metrics=… belongs to kind=captions"),
+        (
+            ["kind=words", "metrics=[cider]"],
+            "metrics=… belongs to kind=captions or kind=ratings",
+        ),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(agree, arguments, said):

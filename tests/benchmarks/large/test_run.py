@@ -924,7 +924,7 @@ def test_infinite_scores_have_percentiles_and_no_histogram(rows, tmp_path, monke
 def test_what_looks_like_a_fault_of_the_captions_is_counted(tmp_path, capsys) -> None:
     """Faults with which a submission is not valid are counted in all rows, and others in the first rows."""
     rows = [
-        {"image_id": f"{n}.jpg", "caption": f"a dog of number {n}", "references": ["a dog"]}
+        {"image": f"{n}.jpg", "caption": f"a dog of number {n}", "references": ["a dog<sep>a cat"]}
         for n in range(12)
     ]
     rows[1]["caption"] = "a **dog**"
@@ -949,13 +949,16 @@ def test_what_looks_like_a_fault_of_the_captions_is_counted(tmp_path, capsys) ->
     assert "(1.jsonl: row 3)" in shown
     assert "1 of 12 captions holds control characters (NUL and the like), such as" in shown
     assert "Of the first 3: 1 of 3 captions holds Markdown" in shown
+    assert "Of the first 3: 3 of 3 references hold" in shown
+    assert "as if several captions were joined by it" in shown
+    assert "In 0.jsonl, image_id is 'image'." in shown
     assert "All of it is scored as it stands." in shown
 
 
 def test_an_error_of_a_library_is_repeated_in_part(tmp_path, capsys) -> None:
     folder = tmp_path / "shards"
     folder.mkdir()
-    (folder / "0.csv").write_bytes(b"image_id,caption,references\n1,a dog,a dog\n" + bytes(500))
+    (folder / "0.csv").write_bytes(b"image_id,caption,references\n1,a dog,a dog\n" + b"x" * 500)
     assert run_captau("score", f"candidates={folder}", "metrics=[bleu_1]", "workers=0") == 2
     line = capsys.readouterr().err
     assert "0.csv: corrupt (CSV parse error" in line

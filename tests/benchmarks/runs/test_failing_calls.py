@@ -25,13 +25,25 @@ COMMANDS = {
         "metrics=bleu_1",
         "metrics=cider",
     ),
+    "estimate": (
+        ["estimate", "candidates=many.json", "references=many_references.json", "plan=true", "n=4"],
+        "metrics=bleu_1",
+        "metrics=cider",
+    ),
+    "calibrate": (
+        ["calibrate", "statistics.replicates=20"],
+        "metrics=bleu_1",
+        "metrics=cider",
+    ),
 }
 CAPTIONS = {"1": "a dog runs", "2": "a cat sits on a mat"}
 REFERENCES = {"1": ["a dog runs", "the dog is running"], "2": ["a cat", "a cat on a mat"]}
+#: Images of which a plan chooses four.
+MANY = range(12)
 #: In the quick tier, and of the commands that write as `score` does, only every so many calls fail; no stride shares a
 #: factor with the three errors, so that each has its turn.
 QUICK_STRIDE = 13
-STRIDES = {"score": 1, "bench": 5, "rank": 7}
+STRIDES = {"score": 1, "bench": 5, "rank": 7, "estimate": 5, "calibrate": 11}
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
@@ -61,6 +73,10 @@ class Replacement:
     def __init__(self, name: str, folder: Path) -> None:
         (folder / "candidates.json").write_text(json.dumps(CAPTIONS))
         (folder / "references.json").write_text(json.dumps(REFERENCES))
+        captions = {str(number): f"a dog number {number} runs" for number in MANY}
+        references = {str(number): [f"the dog {number}", f"{number} dogs"] for number in MANY}
+        (folder / "many.json").write_text(json.dumps(captions))
+        (folder / "many_references.json").write_text(json.dumps(references))
         words, earlier_option, new_option = COMMANDS[name]
         self.stride = STRIDES[name]
         self.base = folder / "base"
@@ -98,7 +114,7 @@ class Replacement:
         self.reset()
         error = ERRORS[number % len(ERRORS)]
         outcome = run_command(self.words, self.watched, number, error)
-        what = (outcome.calls[number], outcome.stderr)
+        what = (str(outcome.calls[number]), outcome.stderr)
         lines = [line for line in outcome.stderr if line.startswith("captau: ")]
         assert [line for line in outcome.stderr if line] == lines, what
         run = read_files(self.watched / "run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +100,77 @@ def test_a_conversation_without_a_machine_says_who_speaks(tmp_path: Path) -> Non
     row = {"image": "7", "messages": [{"role": "user", "content": "Describe it."}]}
     with says("entry 0: the conversation has no answer of a machine; its speakers are user"):
         read_candidates(write(tmp_path / "c.json", [row]))
+
+
+def of_openai(caption: str) -> dict[str, Any]:
+    message = {"role": "assistant", "content": caption, "refusal": None}
+    body = {"model": "m", "choices": [{"index": 0, "message": message}]}
+    return {"id": "r", "response": {"status_code": 200, "body": body}, "error": None}
+
+
+def of_openai_responses(caption: str) -> dict[str, Any]:
+    message = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": caption}],
+    }
+    output = [{"type": "reasoning", "summary": []}, message]
+    return {"response": {"status_code": 200, "body": {"output": output}}, "error": None}
+
+
+def of_anthropic(caption: str) -> dict[str, Any]:
+    message = {"role": "assistant", "content": [{"type": "text", "text": caption}]}
+    return {"result": {"type": "succeeded", "message": message}}
+
+
+def of_gemini(caption: str) -> dict[str, Any]:
+    content = {"parts": [{"text": caption}], "role": "model"}
+    return {"response": {"candidates": [{"content": content}]}}
+
+
+def of_vllm(caption: str) -> dict[str, Any]:
+    return {"outputs": [{"text": caption}]}
+
+
+@pytest.mark.parametrize("request_key", ["custom_id", "key"])
+@pytest.mark.parametrize(
+    "answer", [of_openai, of_openai_responses, of_anthropic, of_gemini, of_vllm]
+)
+def test_the_output_of_a_batch_is_read(answer: Any, request_key: str, tmp_path: Path) -> None:
+    rows = [{request_key: str(i), **answer(caption)} for i, caption in CAPTIONS.items()]
+    lines = "\n".join(map(json.dumps, rows))
+    assert read_candidates(write(tmp_path / "c.jsonl", lines)).captions == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        {"response": None, "error": {"code": "batch_expired"}},
+        {"response": {"status_code": 400, "body": {"error": {"code": "content_filter"}}}},
+        {"result": {"type": "errored", "error": {"type": "invalid_request"}}},
+    ],
+)
+def test_a_request_that_failed_has_an_empty_caption_which_is_counted(
+    failure: dict[str, Any], tmp_path: Path
+) -> None:
+    rows = [{"custom_id": "6", **of_openai("a dog")}, {"custom_id": "7", **failure}]
+    read = read_candidates(write(tmp_path / "c.jsonl", "\n".join(map(json.dumps, rows))))
+    assert read.captions == {"6": "a dog", "7": ""}
+    assert [fault.code for fault in read.find_faults()] == ["empty"]
+
+
+def test_samples_of_lmms_eval_without_metrics_of_captions_are_read(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    for i, caption in CAPTIONS.items():
+        question = {"image_id": i, "captions": list(REFERENCES[i])}
+        rows.append({"doc_id": 0, "doc": question, "target": "", "filtered_resps": [caption]})
+    path = write(tmp_path / "s.jsonl", "\n".join(map(json.dumps, rows)))
+    assert read_candidates(path).captions == EXPECTED
+    assert read_references(path).texts == {str(i): texts for i, texts in REFERENCES.items()}
+
+
+def test_an_image_of_wandb_is_called_by_its_path(tmp_path: Path) -> None:
+    image = {"_type": "image-file", "path": "media/7.png", "width": 1}
+    table = {"columns": ["image", "prediction"], "data": [[image, "a dog"]]}
+    read = read_candidates(write(tmp_path / "t.table.json", table))
+    assert read.captions == {"media/7.png": "a dog"}

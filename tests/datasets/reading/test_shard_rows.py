@@ -169,8 +169,8 @@ def test_a_csv_table_has_texts_and_lists(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (
-            "image_id,text\n1,a\n",
-            "no column 'caption'; there are: image_id, text; columns.caption=",
+            "image_id,words\n1,a\n",
+            "no column 'caption'; there are: image_id, words; columns.caption=",
         ),
         (
             "image_id,caption\n1,a,b\n",
