@@ -24,6 +24,7 @@ from ...datasets.reading.caption_ids import match_image_ids
 from ...datasets.reading.cells import parse_number
 from ...datasets.reading.file_kinds import find_kind
 from ...datasets.reading.table import USUAL_COLUMNS, Columns, Table, read_table
+from ...datasets.reading.table_folders import holds_table
 from ...datasets.registry import load
 from ..options.validate import ValidateOptions
 from ..runs.tables import count_of
@@ -80,12 +81,15 @@ def validate(options: ValidateOptions) -> Verdict:
     path = options.file
     try:
         # A name that is too long for a file is an error here, and not a missing file.
-        is_file = path.is_file()
-        size = path.stat().st_size if is_file else 0
+        is_folder = path.is_dir()
+        is_there = is_folder or path.is_file()
+        size = path.stat().st_size if is_there and not is_folder else 0
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from error
-    if not is_file:
+    if not is_there:
         raise InputError(f"{path}: no such file")
+    if is_folder and not holds_table(path):
+        raise InputError(f"{path}: it is a folder without a table; name a file")
 
     faults = Faults(options.limit)
     remarks = Faults(options.limit)

@@ -21,6 +21,7 @@ from ...datasets.reading.shard_rows import (
     read_rows,
 )
 from ...datasets.reading.table import Columns
+from ...datasets.reading.table_folders import holds_table
 
 #: The size of the file's address space; only what is written takes room on the disk.
 _MAP_SIZE = 1 << 40
@@ -122,7 +123,7 @@ def _read_references(
 ) -> Iterator[tuple[str, str, Sequence[str]]]:
     """Yield the location in its source, the id and the references of each image."""
     for source in sources:
-        if kind_of(source) is None and not is_url(source) and Path(source).is_file():
+        if _is_read_whole(source):
             yield from _read_whole_file(Path(source), source, columns)
             continue
 
@@ -137,6 +138,15 @@ def _read_references(
                     for row in table.select(["row", "image_id", "references"]).to_pylist():
                         location = f"{shard.path}: row {row['row']}"
                         yield location, row["image_id"], row["references"] or []
+
+
+def _is_read_whole(source: str) -> bool:
+    """Tell whether a source is no shard: a file of another form, or a folder that holds one table."""
+    if is_url(source):
+        return False
+
+    path = Path(source)
+    return holds_table(path) if path.is_dir() else kind_of(source) is None and path.is_file()
 
 
 def _read_whole_file(

@@ -390,7 +390,7 @@ def test_options_that_do_not_fit(tmp_path):
     path = submitted(tmp_path, ROWS)
     with says("no such file"):
         check(tmp_path / "none.json")
-    with says("no such file"):
+    with says("it is a folder without a table; name a file"):
         check(tmp_path)
     with says("unknown kind 'score'", "did you mean scores"):
         check(path, kind="score")

@@ -184,3 +184,25 @@ def test_a_saved_data_set_is_no_set_of_shards(captau: Any, tmp_path: Path) -> No
     )
     assert status == 2
     assert "Arrow files of save_to_disk are no shards of a large set; leave out engine=" in err
+
+
+def test_a_saved_data_set_is_validated(captau: Any, tmp_path: Path) -> None:
+    candidates = save_to_disk(tmp_path / "mine", [TABLE])
+    references = save_to_disk(tmp_path / "theirs", [REFERENCE_TABLE])
+    status, out, err = captau("validate", candidates, f"references={references}")
+    assert (status, err) == (0, "")
+    assert f"{candidates}: valid: 6 captions" in out
+
+    (tmp_path / "empty").mkdir()
+    status, _, err = captau("validate", tmp_path / "empty")
+    assert status == 2
+    assert "it is a folder without a table; name a file" in err
+
+
+def test_references_of_a_large_set_may_be_a_saved_data_set(captau: Any, tmp_path: Path) -> None:
+    candidates = write_parquet(tmp_path / "shards" / "0.parquet", TABLE).parent
+    references = save_to_disk(tmp_path / "theirs", [REFERENCE_TABLE])
+    words = (f"candidates={candidates}", f"references={references}", "metrics=cider", "workers=0")
+    status, out, err = captau("score", *words)
+    assert status == 0, err
+    assert f"| CIDEr | {CIDER} |" in out
