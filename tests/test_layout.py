@@ -122,6 +122,11 @@ def test_the_folders_of_benchmarks_are_those_that_have_their_place() -> None:
     assert entries == {"__init__.py"}.union(*FLOORS)
 
 
+def test_no_run_lies_in_the_root() -> None:
+    """A run that a command wrote into the clone itself would be committed with the next change."""
+    assert not (ROOT / "run.json").exists()
+
+
 def test_only_benchmarks_reads_conf():
     for package in ("datasets", "metrics"):
         for path in (ROOT / package).rglob("*.py"):

@@ -25,6 +25,8 @@ FIELD = """    min_raters: int = choice(
         1,
         "the least number of ratings of an item that counts",
         type=int,
+        takes="N",
+        least=1,
         words="items with fewer than {value} ratings are left out",
         said_of="ratings",
         is_later=True,

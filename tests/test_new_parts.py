@@ -148,6 +148,9 @@ def test_every_reader_opens_every_run(folder: Path, name: str) -> None:
     ] in table
     cited = " ".join(run_beside(folder, "cite", f"run={name}").split())
     assert ("we run its command count" if name == "count" else "Mini ratings") in cited
+    # The record of `count` has no protocol.
+    has = "all versions" if name == "count" else "the protocol and all versions"
+    assert f"the appendix has {has}." in cited
     run_beside(folder, "report", f"run={name}", f"output={name}.html")
     assert "mini" in (folder / f"{name}.html").read_text(encoding="utf-8")
     if name != "count":  # which draws nothing

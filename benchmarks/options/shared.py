@@ -377,8 +377,9 @@ def names_of(dataset: Any) -> list[str]:
 
 
 def protocols_of(composed: Composed) -> dict[str, Protocol]:
-    """Return each dataset's protocol, the usual one with what was typed."""
+    """Return each dataset's protocol, the usual one with what was typed; a command may lack choices of it."""
     names_of(composed["datasets"])
+    changes = composed.get("protocol") or {}
     loaded = composed.get("loaded") or {}
     protocols: dict[str, Protocol] = {}
     for name, entry in composed["datasets"].items():
@@ -386,7 +387,7 @@ def protocols_of(composed: Composed) -> dict[str, Protocol]:
         if name in loaded:
             own_choices = usual_protocol(name) if name in own_files("dataset") else {}
             usual = {**usual, **loaded[name].card.usual_protocol, **own_choices}
-        protocols[name] = Protocol.resolve(name, usual, composed["protocol"])
+        protocols[name] = Protocol.resolve(name, usual, changes)
     return protocols
 
 
@@ -397,7 +398,7 @@ def protocols_of_people(composed: Composed) -> dict[str, Protocol]:
     pairs without another reference, none of which concerns people; it applies only where it was typed.
     """
     protocols = protocols_of(composed)
-    if composed["protocol"].get("own_references") is not None:
+    if (composed.get("protocol") or {}).get("own_references") is not None:
         return protocols
 
     for name, protocol in protocols.items():

@@ -147,7 +147,8 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
     cited = _CitedMetrics(works, metrics)
     first = f"With {captau} we {_listed(actions)}{_on(runs, works)}."
     reported = f"numbers of {cited.in_words}" if cited.lines else "numbers"
-    second = _second_sentence(reported, intervals, [])
+    has_protocol = any(run.run.get("protocols") for run in runs)
+    second = _second_sentence(reported, intervals, [], has_protocol=has_protocol)
     return _write_paper("Numbers", f"{first} {second}", sentences, cited, runs, works)
 
 
@@ -216,8 +217,10 @@ def _on(runs: Sequence[FinishedRun], works: Bibliography) -> str:
     return f" on {_listed(titles)}" if titles else ""
 
 
-def _second_sentence(reported: str, intervals: list[str], ranks: list[str]) -> str:
-    """Say what we report, with its intervals and ranks where all runs have the same."""
+def _second_sentence(
+    reported: str, intervals: list[str], ranks: list[str], *, has_protocol: bool = True
+) -> str:
+    """Say what we report, with its intervals and ranks where all runs have the same, and what the appendix has."""
     first_clause = f"We report {reported}"
     if len(set(intervals)) == 1:
         first_clause += f" with the {intervals[0]}"
@@ -225,7 +228,8 @@ def _second_sentence(reported: str, intervals: list[str], ranks: list[str]) -> s
     clauses = [first_clause]
     if len(set(ranks)) == 1:
         clauses.append(ranks[0])
-    clauses.append("the appendix has the protocol and all versions")
+    details = "the protocol and all versions" if has_protocol else "all versions"
+    clauses.append(f"the appendix has {details}")
     return f"{'; '.join(clauses)}."
 
 

@@ -59,6 +59,8 @@ class Choice:
         noted: whether the line below a table names it always, where it is not the usual one, or never.
         type: that of its option; Any takes a name or a list of names.
         takes: the placeholder of its option in help texts.
+        least: the least whole number that it may be; None for a choice that is no number. An unset one, None, is allowed
+            where the type takes it.
         is_compared: whether numbers that differ in it cannot be compared.
         is_later: whether older files and digests lack it, which is so of every new choice; see `metrics.base.later_options`.
         is_signed: whether it changes the texts that are scored, and so belongs to the signatures of scores.
@@ -75,6 +77,7 @@ class Choice:
     noted: Literal["always", "changed", "never"] = "changed"
     type: Any = str | None
     takes: str = ""
+    least: int | None = None
     is_compared: bool = True
     is_later: bool = False
     is_signed: bool = False
@@ -84,6 +87,18 @@ class Choice:
     def allowed(self) -> tuple[str, ...]:
         """List the values that it may have; none where any text is one."""
         return tuple(self.values() if callable(self.values) else self.values)
+
+    def check_number(self, value: Any, key: str) -> None:
+        """Check a value of a choice that is a whole number.
+
+        Raises:
+            InputError: where it is none, or less than `least`.
+        """
+        is_unset = value is None and self.usual is None
+        if self.least is None or is_unset:
+            return
+        if type(value) is not int or value < self.least:
+            raise InputError(f"{key} is {value!r}; a whole number from {self.least} on is expected")
 
     def clause(self, value: Any) -> str:
         """Return the clause of a value for a methods section; empty where it has none."""
@@ -242,6 +257,7 @@ class Protocol:
         None,
         "the number of references (needed by first_k)",
         type=int | None,
+        least=1,
         noted="never",  # the references' note has it
     )
     corpus: str = choice(
@@ -353,6 +369,7 @@ class Protocol:
     def __post_init__(self) -> None:
         for name, declared in CHOICES.items():
             value = getattr(self, name)
+            declared.check_number(value, f"protocol.{name}")
             # Without listed values any is allowed, such as a system's name.
             allowed = declared.allowed()
             elements = value if isinstance(value, tuple) else (value,)
@@ -376,14 +393,11 @@ class Protocol:
 
         if self.references == "first_k" and self.k is None:
             raise InputError("protocol.references=first_k needs protocol.k=N")
-        if self.k is not None:
-            if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
-                raise InputError(f"protocol.k is {self.k!r}; a whole number from 1 on is expected")
-            if self.references not in K_POLICIES:
-                raise InputError(
-                    f"protocol.k={self.k} needs protocol.references to be one of {', '.join(K_POLICIES)}; "
-                    f"it is {self.references}"
-                )
+        if self.k is not None and self.references not in K_POLICIES:
+            raise InputError(
+                f"protocol.k={self.k} needs protocol.references to be one of {', '.join(K_POLICIES)}; "
+                f"it is {self.references}"
+            )
 
     @classmethod
     def resolve(

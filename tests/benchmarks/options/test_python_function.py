@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import runpy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +13,15 @@ import pytest
 
 import captau
 from captau.benchmarks.cli.registry import COMMANDS
-from captau.benchmarks.options.declaration import declarations
+from captau.benchmarks.options import shared
+from captau.benchmarks.options.declaration import declarations, part
 from captau.benchmarks.options.python_function import DICTIONARIES, compose, parameters_of
+from captau.benchmarks.scoring.protocol import Protocol
 from tests.conftest import run_captau
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Commands whose function from Python their options make.
-FUNCTIONS = (
-    "agree",
-    "bench",
-    "calibrate",
-    "compare",
-    "complement",
-    "estimate",
-    "probe",
-    "rank",
-    "reproduce",
-    "score",
-    "sensitivity",
-    "table",
-    "thresholds",
-)
+FUNCTIONS = tuple(name for name in captau.__all__ if name in COMMANDS)
 MINE = {"1.jpg": "a brown dog runs", "2.jpg": "two men sing"}
 REFERENCES = {"1.jpg": ["a dog runs on grass"], "2.jpg": ["two men sing a song", "men sing"]}
 
@@ -73,6 +62,16 @@ def test_arguments_that_are_left_out_are_the_defaults_of_the_command(name: str) 
     for option in options_class.declared():
         if "." in option.key:
             assert composed[option.key] == option.default
+
+
+@pytest.mark.parametrize("protocols", [shared.protocols_of, shared.protocols_of_people])
+def test_a_command_without_choices_of_the_protocol_has_the_usual_ones(protocols: Any) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class SizeOptions(shared.ScoringOptions):
+        datasets: dict[str, Protocol] = part(protocols, *shared.DATASETS)
+
+    options = SizeOptions.read(compose(SizeOptions, {"dataset": "demo"}))
+    assert options.datasets["demo"].ratings == "per_rating"
 
 
 def test_the_stub_for_editors_is_what_the_script_writes() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.wording import dataset_notes
 from captau.benchmarks.scoring.catalog import resolve_metrics
-from captau.benchmarks.scoring.protocol import Protocol, sign
+from captau.benchmarks.scoring.protocol import Choice, Protocol, sign
 from captau.datasets.caption_texts import find_own_references
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
@@ -674,3 +674,11 @@ def test_a_protocol_for_a_dataset_of_ratings_and_pairs() -> None:
     )
     alone = dataclasses.replace(protocol, coefficients=("accuracy",), dimension=("wit",))
     assert alone.for_dataset(ratings) == alone
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "2", None])
+def test_a_choice_that_is_a_number_refuses_others(value: Any) -> None:
+    declared = Choice(1, "the least number of raters", type=int, least=1)
+    declared.check_number(1, "protocol.min_raters")
+    with says(f"protocol.min_raters is {value!r}; a whole number from 1 on is expected"):
+        declared.check_number(value, "protocol.min_raters")

@@ -206,11 +206,13 @@ def test_the_taus_count_pairs(points: list[tuple[int, int]]) -> None:
 
 
 def test_coefficients_stand_in_the_fields_order() -> None:
-    assert coefficient_names() == [
+    """A new coefficient may stand anywhere among these."""
+    printed = [
         *("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson"),
         *("pairwise_accuracy", "acc_eq", "soft_pairwise_accuracy", "pairwise_difference_pearson"),
         *("average_precision", "auroc", "kappa", "accuracy"),
     ]
+    assert [name for name in coefficient_names() if name in printed] == printed
 
 
 def test_each_says_how_it_is_printed_and_tested() -> None:
