@@ -42,8 +42,16 @@ _processes.set_forkserver_preload(
         "pyarrow.parquet",
         "captau.benchmarks.cli.hydra_runner",
         "captau.benchmarks.commands.bench",
+        "captau.benchmarks.commands.calibrate",
+        "captau.benchmarks.commands.estimate",
         "captau.benchmarks.commands.rank",
         "captau.benchmarks.commands.score",
+        "captau.benchmarks.commands.table",
+        "captau.server.challenge.site_opening",
+        "captau.server.challenge.web.app",
+        "captau.server.collect.web.app",
+        "captau.server.collect.web.site",
+        "uvicorn",
     ]
 )
 

@@ -49,6 +49,7 @@ def main() -> int:
     given = dict(word.split("=", 1) for word in sys.argv[1:])
     raters, answers = int(given.get("raters", 200)), int(given.get("answers", 15))
     pace = float(given.get("pace", 0))
+    load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         study = Path(folder) / "study.yaml"
         study.write_text(
@@ -81,6 +82,9 @@ def main() -> int:
     )
     print(f"{len(took):,} requests, {len(took) / seconds:.0f} a second")
     print("latency: " + ", ".join(f"{share:.0%} {ms:.0f} ms" for share, ms in at.items()))
+    print(
+        f"load average of the last minute: {load_before:.1f} before, {os.getloadavg()[0]:.1f} after"
+    )
     if spent is not None:
         print(f"the server's CPU: {1000 * spent / done:.1f} ms a rating, its start included")
     print(f"faults: {len(faults)} {faults[:1]}")

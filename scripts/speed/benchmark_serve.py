@@ -1,6 +1,7 @@
 """The evaluation server under load: one large submission, and many at once.
 
     python scripts/speed/benchmark_serve.py [--images 40000] [--users 50] [--folder DIR] [--minutes 0] [--database URL]
+        [--visitors 5] [--pause 0.05] [--sign-ups 0]
 
 The challenge has synthetic references, five an image and forty of every eighth image, as the COCO server had
 c5 and c40; words are drawn by a fixed seed, as often as in English (Zipf). `captau serve` runs as a process of
@@ -12,6 +13,11 @@ its own, with one process that checks and one that evaluates, and the text suite
 2. Many users submit at once, each a file of all images, while others look at pages: seconds until each
    submission is acknowledged, and the time that pages take until all are queued. With `--minutes 10 --images 200`
    each user submits again and again, every half minute or so, and looks at the leaderboard in between.
+3. With `--sign-ups 200` as many people create an account at once, while the same visitors look at pages.
+
+`--images 200 --users 20 --visitors 180 --pause 1 --sign-ups 200` is 200 clients of whom 20 submit: each visitor looks at
+four pages, rests for a second, and so on. Clients and server share the machine; the load average before and after says
+what else did.
 
 Prints a Markdown table; exits with status 1 if a submission is lost, invalid, or counted twice.
 """
@@ -29,7 +35,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +48,7 @@ from sqlalchemy import Connection, insert, select
 from captau.server.challenge.client import ChallengeClient
 from captau.server.challenge.members import hash_token
 from captau.server.challenge.tables import SCHEMA, accounts, results, submissions, teams, tokens
+from captau.server.collect.simulated_browser import Browser
 from captau.server.storage.database import Database
 
 #: One image of so many has forty references.
@@ -77,7 +87,7 @@ def write_challenge(folder: Path, n_images: int) -> Path:
     path.write_text(
         "name: big\nkind: captions\nphases: [{name: all}]\nmetrics: [text]\n"
         "references: [{name: c5, file: c5.json}, {name: c40, file: c40.json}]\n"
-        "limits: {requests: 100000, uploads: 100000}\n"
+        "limits: {requests: 100000, uploads: 100000, joins: 100000}\n"
         "visibility: {leaderboard: public}\n"
     )
     return path
@@ -121,6 +131,9 @@ def main() -> int:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--minutes", type=float, default=0.0)
     parser.add_argument("--database", default="site.sqlite3")
+    parser.add_argument("--visitors", type=int, default=5)
+    parser.add_argument("--pause", type=float, default=0.05)
+    parser.add_argument("--sign-ups", type=int, default=0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
@@ -161,11 +174,25 @@ def measure(folder: Path, server: subprocess.Popen[bytes], options: argparse.Nam
     database = Database(folder / options.database, SCHEMA, guest=True)
     names = [create_account(database, f"user{k}") for k in range(options.users + 1)]
     client = ChallengeClient(url, names[-1])
-    rows = measure_single(folder, client, options.images)
+    rows = [("load average of the last minute, before", f"{os.getloadavg()[0]:.1f}")]
+    rows += measure_single(folder, client, options.images)
     rows.append(("most memory of a process", f"{peak_memory(server.pid):,} MB"))
-    load = Load(url, folder / "concurrent.json", names[:-1], 60 * options.minutes)
+    load = Load(
+        url=url,
+        path=folder / "concurrent.json",
+        tokens=names[:-1],
+        seconds=60 * options.minutes,
+        n_visitors=options.visitors,
+        pause=options.pause,
+    )
     load.run(database)
     rows += load.rows()
+    if options.sign_ups:
+        newcomers = Newcomers(url, options.sign_ups, options.visitors, options.pause)
+        newcomers.run()
+        rows += newcomers.rows()
+        load.errors += newcomers.errors
+    rows.append(("load average of the last minute, after", f"{os.getloadavg()[0]:.1f}"))
     print("| measured | |\n|:--|--:|")
     for name, value in rows:
         print(f"| {name} | {value} |")
@@ -205,52 +232,45 @@ def measure_single(folder: Path, client: ChallengeClient, n_images: int) -> list
     ]
 
 
-@dataclass
-class Load:
-    """Users that submit a file at once, while visitors look at pages.
+@dataclass(kw_only=True)
+class Visitors:
+    """Visitors that look at pages.
 
     Attributes:
-        tokens: of the users.
-        seconds: for which users submit again; 0 for once each.
+        n_visitors: how many look at once.
+        pause: seconds for which each rests after all pages.
         page_seconds: the times that pages took.
-        acknowledged: seconds until the acknowledgement, by submission.
-        queued_after: seconds until all submissions are checked.
     """
 
     url: str
-    path: Path
-    tokens: list[str]
-    seconds: float = 0.0
+    n_visitors: int
+    pause: float
     page_seconds: list[float] = field(default_factory=list)
-    acknowledged: dict[str, float] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
-    queued_after: float = 0.0
     stopping: threading.Event = field(default_factory=threading.Event)
 
-    def run(self, database: Database) -> None:
-        """Submit all files and wait until all are checked."""
-        visitors = [threading.Thread(target=self.look_at_pages) for _ in range(5)]
-        users = [threading.Thread(target=self.submit, args=(token,)) for token in self.tokens]
-        began = time.monotonic()
-        for thread in (*visitors, *users):
+    @contextmanager
+    def at_work(self) -> Generator[None]:
+        """Let visitors look at pages while the block lasts."""
+        threads = [threading.Thread(target=self.look_at_pages) for _ in range(self.n_visitors)]
+        for thread in threads:
             thread.start()
-        for thread in users:
-            thread.join()
-        unchecked = select(submissions.c.id).where(submissions.c.state == "received")
-        while database.run_blocking(lambda c: c.execute(unchecked).all()):
-            time.sleep(0.5)
-        self.queued_after = time.monotonic() - began
-        self.stopping.set()
-        for thread in visitors:
-            thread.join()
+        try:
+            yield
+        finally:
+            self.stopping.set()
+            for thread in threads:
+                thread.join()
 
     def look_at_pages(self) -> None:
         """Request pages until the load stops."""
         session = requests.Session()
+        # Visitors come one after the other.
+        self.stopping.wait(random.uniform(0, self.pause))
         while not self.stopping.is_set():
             for page in PAGES:
                 self.look_at(session, page)
-            time.sleep(0.05)
+            self.stopping.wait(self.pause)
 
     def look_at(self, session: requests.Session, page: str) -> None:
         """Request a page and count the time."""
@@ -262,6 +282,94 @@ class Load:
         self.page_seconds.append(time.monotonic() - began)
         if status != 200:
             self.errors.append(f"{page}: status {status}")
+
+    def page_rows(self) -> list[tuple[str, str]]:
+        """Return the names and values of the times that pages took."""
+        median, high, highest = 1000 * np.quantile(self.page_seconds, [0.5, 0.95, 0.99])
+        return [
+            (f"pages meanwhile, 95th percentile of {len(self.page_seconds):,}", f"{high:.0f} ms"),
+            ("pages meanwhile, median", f"{median:.0f} ms"),
+            ("pages meanwhile, 99th percentile", f"{highest:.0f} ms"),
+        ]
+
+
+class Newcomers:
+    """People who create accounts at once, while visitors look at pages."""
+
+    def __init__(self, url: str, n_newcomers: int, n_visitors: int, pause: float) -> None:
+        self._url = url
+        self._n_newcomers = n_newcomers
+        self._visitors = Visitors(url=url, n_visitors=n_visitors, pause=pause)
+        self._seconds: list[float] = []
+        self.errors: list[str] = []
+
+    def run(self) -> None:
+        """Create all accounts."""
+        threads = []
+        for number in range(self._n_newcomers):
+            threads.append(threading.Thread(target=self._sign_up, args=(f"newcomer {number}",)))
+        with self._visitors.at_work():
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.errors += self._visitors.errors
+
+    def _sign_up(self, name: str) -> None:
+        browser = Browser(self._url, timeout=600)  # nobody gives up
+        password = "a long password"
+        began = time.monotonic()
+        try:
+            fields = {**browser.get("/signup").hidden, "name": name}
+            fields |= {"password": password, "again": password}
+            page = browser.post("/signup", fields)
+        except (OSError, HTTPException) as error:
+            self.errors.append(f"sign-up: {type(error).__name__}")
+            return
+        self._seconds.append(time.monotonic() - began)
+        if page.status != 200:
+            self.errors.append(f"sign-up: status {page.status}")
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the names and values of the measured times."""
+        median, last = np.quantile(self._seconds, [0.5, 1])
+        return [
+            (f"{self._n_newcomers} sign up at once, median", f"{median:.1f} s"),
+            ("the last is signed up", f"{last:.1f} s"),
+            *self._visitors.page_rows(),
+        ]
+
+
+@dataclass(kw_only=True)
+class Load(Visitors):
+    """Users that submit a file at once, while visitors look at pages.
+
+    Attributes:
+        tokens: of the users.
+        seconds: for which users submit again; 0 for once each.
+        acknowledged: seconds until the acknowledgement, by submission.
+        queued_after: seconds until all submissions are checked.
+    """
+
+    path: Path
+    tokens: list[str]
+    seconds: float = 0.0
+    acknowledged: dict[str, float] = field(default_factory=dict)
+    queued_after: float = 0.0
+
+    def run(self, database: Database) -> None:
+        """Submit all files and wait until all are checked."""
+        users = [threading.Thread(target=self.submit, args=(token,)) for token in self.tokens]
+        began = time.monotonic()
+        with self.at_work():
+            for thread in users:
+                thread.start()
+            for thread in users:
+                thread.join()
+            unchecked = select(submissions.c.id).where(submissions.c.state == "received")
+            while database.run_blocking(lambda c: c.execute(unchecked).all()):
+                time.sleep(0.5)
+            self.queued_after = time.monotonic() - began
 
     def submit(self, token: str) -> None:
         """Submit the file as a user, and again as long as the load lasts."""
@@ -289,12 +397,7 @@ class Load:
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the names and values of the measured times."""
-        n_users, n_pages = len(self.tokens), len(self.page_seconds)
-        median, high, highest = 1000 * np.quantile(self.page_seconds, [0.5, 0.95, 0.99])
-        rows = [
-            (f"pages meanwhile, 95th percentile of {n_pages:,}", f"{high:.0f} ms"),
-            ("pages meanwhile, median", f"{median:.0f} ms"),
-        ]
+        n_users, rows = len(self.tokens), self.page_rows()
         if not self.seconds:
             slowest = max(self.acknowledged.values())
             queued = ("all are checked and queued", f"{self.queued_after:.1f} s")
@@ -306,7 +409,6 @@ class Load:
             (f"{name}: acknowledged, median", f"{halfway:.0f} ms"),
             ("acknowledged, 99th percentile", f"{late:.0f} ms"),
             *rows,
-            ("pages meanwhile, 99th percentile", f"{highest:.0f} ms"),
         ]
 
     def count_faults(self, database: Database) -> tuple[int, int]:
