@@ -8,6 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_origin
@@ -83,6 +84,10 @@ def use_config_dir(words: list[str]) -> Generator[list[str]]:
     if not indices:
         yield words
         return
+    if len(indices) > 1:
+        raise InputError(
+            f"{OWN_FILES} is given {len(indices)} times; hydra.searchpath=[file://DIR] adds another folder"
+        )
     index = indices[0]
     _, equals, folder = words[index].partition("=")
     end = index + (1 if equals else 2)
@@ -370,11 +375,45 @@ def _expected_words(flag: str) -> str:
 
 def _may_be_of_own_group(key: str, words: Sequence[str]) -> bool:
     """Tell whether a key may be of a config group of the user's own, which Hydra knows."""
-    if any(word.lstrip("+").startswith("hydra.searchpath=") for word in words):
+    if _has_other_folders(words):
         return True
     folder = os.environ.get(CONFIG_DIR)
     group_name = re.split(r"[./]", key)[0]
     return bool(folder and group_name and (Path(folder) / group_name).is_dir())
+
+
+def _has_other_folders(words: Sequence[str]) -> bool:
+    """Tell whether Hydra has a search path of the user's own."""
+    return any(word.lstrip("+").startswith("hydra.searchpath=") for word in words)
+
+
+def _split_dictionary(
+    word: str, options: Mapping[str, Option], *, is_sweep: bool
+) -> list[str] | None:
+    """Return `statistics.seed=3` for `statistics={seed:3}`; a sweep's `{seed:3},{seed:4}` is left to Hydra.
+
+    None is returned where no option lies below the key, or where Hydra cannot read the value.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    key = word.partition("=")[0]
+    if not any(name.startswith(f"{key}.") for name in options):
+        return None
+    try:
+        override = OverridesParser.create().parse_override(word)
+    except HydraException:
+        return None
+
+    if override.is_sweep_override():
+        return [word] if is_sweep else None
+
+    values: Any = override.value()
+    overrides: list[str] = []
+    for name, value in values.items():
+        part = replace(override, _value=value)
+        overrides.append(f"{key}.{name}={part.get_value_element_as_str()}")
+    return overrides
 
 
 def _read_override(
@@ -389,6 +428,17 @@ def _read_override(
     """
     key, _, value = word.partition("=")
     options = {option.key: option for option in command.declared()}
+    if EXPERIMENT in options and word in (f"~{EXPERIMENT}", f"{EXPERIMENT}=null"):
+        return [f"~{EXPERIMENT_GROUP}"]
+    if value.startswith("{"):
+        parts = _split_dictionary(word, options, is_sweep=is_sweep)
+        if parts is not None and parts != [word]:
+            overrides: list[str] = []
+            for part in parts:
+                overrides += _read_override(command, part, words, is_sweep=is_sweep)
+            return overrides
+        if parts is not None:
+            return [word]
     if key.lstrip("+") == EXPERIMENT and EXPERIMENT in options:
         names = _list_parts(value) or []
         is_list = len(names) > 1 and value[0] != "[" and not is_sweep
@@ -410,7 +460,12 @@ def _read_override(
         raise unknown(f"option of captau {command.name}", key, options, listed_by=listed_by)
     option = options[key]
     if option.config_group:
-        return _read_names(command, key, value, is_sweep=is_sweep)
+        try:
+            return _read_names(command, key, value, is_sweep=is_sweep)
+        except InputError as error:
+            if not _has_other_folders(words):
+                raise
+            raise InputError(f"{error}; a {key} of your own lies in {OWN_FILES} DIR") from error
     if key == "metrics" and is_sweep:
         return [f"metrics={_quote_swept_specs(value)}"]
     if key == "metrics" and (specs := _list_parts(value)) is not None:
@@ -481,6 +536,11 @@ def _read_names(command: Command, key: str, value: str, *, is_sweep: bool) -> li
 
     resolved = resolve_names(command, key, value)
     is_as_typed = list(resolved) == [key] and value != "all"
+    if key == "protocol" and len(resolved[key]) > 1 and value[0] != "[" and not is_sweep:
+        raise InputError(
+            f"{key}={value}: a run has one protocol; add --multirun for a run of each, or write {key}=[{value}] to put "
+            "the choices of the later ones over those of the first"
+        )
     if is_as_typed and (len(resolved[key]) == 1 or value[0] == "[" or is_sweep):
         return [f"{key}={value}"]
     return [f"{name}=[{','.join(names)}]" for name, names in resolved.items()]
@@ -536,13 +596,20 @@ def _quoted_value(option: Option, value: str) -> str:
         is_list = is_list or any(expand_home(file).exists() for file in files)
     if option.has_several and is_list:
         paths = re.findall(
-            r"(?:'[^']*'|\"[^\"]*\"|[^,])+", value.removeprefix("[").removesuffix("]")
+            r"(?:'[^']*'|\"[^\"]*\"|\\\\.|[^,])+", value.removeprefix("[").removesuffix("]")
         )
         bare_paths: list[str] = []
         for path in paths:
             bare_paths.append(re.sub(r"^(\w+=)?(['\"])(.*)\2$", r"\1\3", path.strip()))
-        return f"[{','.join(map(quoted, bare_paths))}]"
-    return quoted(value)
+        return f"[{','.join(quoted(_unescaped(path)) for path in bare_paths)}]"
+    return quoted(_unescaped(value))
+
+
+def _unescaped(path: str) -> str:
+    """Return a path without the backslashes that Hydra's grammar has before signs of its own; files that are there stay."""
+    if "\\" not in path or expand_home(path).exists():
+        return path
+    return re.sub(r"\\([\\()\[\]{}:=, \t])", r"\1", path)
 
 
 def _quote_swept_files(option: Option, value: str) -> str:

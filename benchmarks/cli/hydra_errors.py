@@ -14,6 +14,7 @@ from omegaconf.errors import (
 from ...datasets.errors import InputError, unknown
 from ..scoring.catalog import choices_of
 from .command import Command
+from .registry import COMMANDS
 
 #: Exceptions of Hydra and OmegaConf on overrides that cannot be composed.
 COMPOSITION_ERRORS = (HydraException, OmegaConfBaseException, ValueError, KeyError)
@@ -46,8 +47,8 @@ def explain(error: Exception, command: Command) -> InputError:
     if isinstance(error, InterpolationKeyError | InterpolationResolutionError):
         return explain_interpolation(error)
     if isinstance(error, MissingConfigException):
-        return _explain_missing_file(error)
-    if "full_key: hydra.sweeper.params" in text or text.startswith("Unexpected type for root"):
+        return _explain_missing_file(error, command)
+    if "full_key: hydra.sweeper.params" in text or text.startswith("Unexpected type"):
         return InputError(
             "Hydra cannot set hydra.sweeper.params on the command line; write KEY=A,B or KEY=range(…) there, or "
             "hydra.sweeper.params in an experiment's file"
@@ -66,6 +67,9 @@ def explain(error: Exception, command: Command) -> InputError:
     )
     if match and ("Could not override" in text or "not in" in text):
         key = match.group(1)
+        new_key = re.search(r"Key '([^']+)' is not in struct", f"{text}\n{error.__cause__}")
+        if key.startswith("hydra") and new_key and not key.endswith(f".{new_key[1]}"):
+            return InputError(f"{key} has no {new_key[1]} yet; +{key}=… adds it")
         if key.startswith("hydra"):
             return InputError(f"Hydra has no option {key}; +{key}=… adds it")
         if key.startswith("rater.") and command.name == "train":
@@ -79,10 +83,15 @@ def explain(error: Exception, command: Command) -> InputError:
     return _explain_value(error, text)
 
 
-def _explain_missing_file(error: MissingConfigException) -> InputError:
+def _explain_missing_file(error: MissingConfigException, command: Command) -> InputError:
     """Return one line for a configuration that is not there, or whose plugin is not."""
     path = (error.missing_cfg_file or "").strip("/")
     folder, _, name = path.rpartition("/")
+    if name in {other.slug for other in COMMANDS.values()}:
+        return InputError(
+            f"the primary file is of another command, {name}; for captau {command.name} its defaults begin with "
+            f"[{command.slug}, _self_]"
+        )
     if not folder:
         return InputError(
             f"there is no configuration '{name}'; --config-dir DIR says where it lies"
@@ -118,6 +127,12 @@ def _advise(text: str) -> str | None:
     """Return what to write instead of an override that Hydra refuses; None where its error needs no advice."""
     if text.startswith("Could not append to config. An item is already"):
         return "leave out the +"
+    if text.startswith("force-add of config groups is not supported"):
+        return "leave out the ++"
+    if "appears more than once in the final defaults list" in text:
+        return "leave out the +, or write a list, [A,B]"
+    if text.startswith("Multiple values for"):
+        return "on the command line, leave out the +"
     if text.startswith("Could not delete from config"):
         return "leave out the ~ and what follows it"
     if text.startswith("provider=hydra.searchpath"):
@@ -155,4 +170,6 @@ def _explain_value(error: Exception, text: str) -> InputError:
     if override and kind:
         expected = {"Integer": "a whole number", "Float": "a number", "bool": "true or false"}
         return InputError(f"{override[1]}: {expected[kind[1] or kind[2]]} is expected")
+    if isinstance(causes[-1], ModuleNotFoundError):
+        reason += "; PYTHONPATH=FOLDER says where a module of your own lies"
     return InputError(first_line if reason in ("", first_line) else f"{first_line}: {reason}")

@@ -326,9 +326,13 @@ def _check_complete(command: Command, plain: Mapping[str, Any]) -> None:
         try:
             composed[key]
         except (KeyError, TypeError) as error:
+            remedy = f"begin your primary file with 'defaults: [{command.slug}, _self_]'"
+            for word in HydraConfig.get().overrides.task if HydraConfig.initialized() else ():
+                removed_key = word.partition("=")[0].removeprefix("~")
+                if word.startswith("~") and f"{key}.".startswith(f"{removed_key}."):
+                    remedy = f"leave out {word}"
             raise InputError(
-                f"captau {command.name} needs the option {key}=, which is not in the configuration; leave out ~{key}; a "
-                f"primary file of your own begins with 'defaults: [{command.slug}, _self_]'"
+                f"captau {command.name} needs the option {key}=, which is not in the configuration; {remedy}"
             ) from error
 
 
@@ -368,6 +372,9 @@ def run_hydra(command: Command, words: Sequence[str]) -> int:
             _argv(arguments),
             warnings.catch_warnings(),
         ):
+            if any(word.startswith("hydra.verbose=") for word in words):
+                # Hydra logs how it composes the options.
+                show_log(of_all=True)
             # Hydra would go on without a folder of hydra.searchpath that is not there.
             warnings.filterwarnings("error", "provider=.* is not available")
             program = hydra.main(

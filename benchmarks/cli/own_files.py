@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -31,7 +32,7 @@ from pydantic import (
     model_validator,
 )
 
-from ...conf import OWN_GROUPS, own_files, shipped_names
+from ...conf import CONFIG_DIR, OWN_GROUPS, own_files, shipped_names
 from ...datasets import registry
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
@@ -365,22 +366,25 @@ def read_experiments(command: Command, words: Sequence[str]) -> dict[str, dict[s
             type, or names a program to run.
     """
     typed_keys = {word.partition("=")[0] for word in words}
+    files = own_files(EXPERIMENT)
     experiment_names: list[str] = []
     for word in words:
         key, _, value = word.partition("=")
         if key.lstrip("+") in (EXPERIMENT, EXPERIMENT_GROUP):
+            if value.startswith("glob("):
+                experiment_names += _match_experiments(word, list(files))
+                continue
             # Hydra's functions of a sweep stand around names.
-            names = re.sub(r"^(choice|glob|sort|shuffle|tag)\(", "", value)
-            experiment_names += re.findall(r"[\w-]+", names)
+            names = re.sub(r"^(choice|sort|shuffle|tag)\(", "", value)
+            experiment_names += re.findall(r"[\w/-]+", names)
 
-    files = own_files(EXPERIMENT)
     has_other_folders = any(key.lstrip("+") == "hydra.searchpath" for key in typed_keys)
     model = _experiment_model(command)
     experiments: dict[str, dict[str, Any]] = {}
     for name in experiment_names:
         if name in files:
             experiments[name] = _read_experiment(command, model, files[name], typed_keys)
-        elif not (has_other_folders or name == "null"):
+        elif not (has_other_folders or name == "null" or _is_in_subfolder(name)):
             listed_names = ", ".join(files) or "none; --config-dir=DIR says where they lie"
             raise InputError(f"unknown experiment '{name}'; known: {listed_names}")
 
@@ -389,6 +393,33 @@ def read_experiments(command: Command, words: Sequence[str]) -> dict[str, dict[s
         with contextlib.suppress(InputError):
             experiments[name] = _read_experiment(command, model, files[name], typed_keys)
     return experiments
+
+
+def _match_experiments(word: str, names: list[str]) -> list[str]:
+    """Return the experiments that a word such as `experiment=glob(a*)` means.
+
+    Raises:
+        InputError: where there is none, so that Hydra would start no job.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        pattern: Any = OverridesParser.create().parse_override(word).value()
+    except HydraException:
+        # Hydra meets the same error next, and says it.
+        return []
+
+    matched_names: list[str] = pattern.filter(names)
+    if not matched_names:
+        raise InputError(f"{word}: no experiment matches; known: {', '.join(names) or 'none'}")
+    return matched_names
+
+
+def _is_in_subfolder(name: str) -> bool:
+    """Tell whether Hydra finds a name such as `deep/quick` in a folder below that of experiments."""
+    folder = os.environ.get(CONFIG_DIR)
+    return bool(folder) and "/" in name and Path(folder, EXPERIMENT, f"{name}.yaml").is_file()
 
 
 def _experiment_model(command: Command) -> type[YamlModel]:

@@ -11,8 +11,14 @@ from hydra.errors import HydraException
 
 from ...datasets.errors import InputError
 from ..scoring.catalog import choices_of
+from .arguments import EXPERIMENT_GROUP
 from .command import Command
 from .hydra_errors import explain
+
+#: What Hydra reads of a sweep alone, its launcher and its sweeper.
+_OF_SWEEPS = ("hydra/launcher", "hydra/sweeper", "hydra.launcher", "hydra.sweeper")
+#: Flags that show the configuration of a run or of a sweep, and start neither.
+_SHOWING_FLAGS = {"--cfg", "-c", "--info", "-i", "--hydra-help"}
 
 
 def check_sweep(command: Command, words: Sequence[str]) -> None:
@@ -87,8 +93,12 @@ def _check_folders(words: Sequence[str]) -> None:
         InputError: where one has none, or where the folder of a sweep hangs on a value that differs between its jobs.
     """
     keys = {word.partition("=")[0].lstrip("+") for word in words}
+    for key in ("hydra.run.dir", "hydra.sweep.dir"):
+        if {key, "output_dir"} <= keys:
+            raise InputError(f"{key}= and output_dir= name the same folder; leave one of them out")
+
     # Files of one's own may say that a run is a sweep.
-    if keys & {"experiment", "--config-name", "-cn"}:
+    if keys & {EXPERIMENT_GROUP, "--config-name", "-cn"} or keys & _SHOWING_FLAGS:
         return
 
     is_sweep = bool(keys & {"-m", "--multirun"}) or "hydra.mode=MULTIRUN" in words
@@ -102,6 +112,8 @@ def _check_folders(words: Sequence[str]) -> None:
             )
         if not is_sweep and key in ("hydra.sweep.dir", "hydra.sweep.subdir"):
             raise InputError(f"{word} is of a sweep; add --multirun, or write hydra.run.dir=")
+        if not is_sweep and key.startswith(_OF_SWEEPS):
+            raise InputError(f"{word} is of a sweep; add --multirun, or leave it out")
         if key in ("output_dir", "hydra.sweep.dir"):
             for swept_key in swept_keys:
                 if f"${{{swept_key}}}" in folder:

@@ -104,7 +104,7 @@ def test_a_run_has_hydras_files_beside_its_own(captau, tmp_path):
         (["hydra.run.dir=there"], "there"),
         (["hydra.run.dir=of/${hydra.job.name}/${protocol.name}"], "of/captau/usual"),
         (["output_dir=of/${statistics.seed}"], "of/0"),
-        (["hydra.run.dir=there", "output_dir=elsewhere"], "there"),
+        ([r"output_dir=of\,two\ words"], "of,two words"),
         (["hydra.run.dir=."], "."),
         (["hydra.run.dir=${oc.env:MY_FOLDER}"], "from/env"),
         (["hydra.job.name=mine", "hydra.run.dir=${hydra.job.name}"], "mine"),
@@ -204,9 +204,9 @@ def test_a_run_that_fails_leaves_no_folder_that_it_made(captau, tmp_path):
         (["-r", "hydra.mode=RUN", *CHEAP, "output_dir=run"], 0, ["written to run"]),
         (["-cp", "elsewhere"], 2, ["--config-dir DIR adds yours"]),
         (["--experimental-rerun", "job.pickle"], 2, ["run=DIR repeats a finished run"]),
-        (["hydra/sweeper=optuna"], 2, ["pip install 'hydra-optuna-sweeper'"]),
-        (["hydra/sweeper=nope"], 2, ["unknown hydra/sweeper 'nope': known: basic"]),
-        (["hydra/launcher=nope"], 2, ["unknown hydra/launcher 'nope': known: basic"]),
+        (["-m", "hydra/sweeper=optuna"], 2, ["pip install 'hydra-optuna-sweeper'"]),
+        (["-m", "hydra/sweeper=nope"], 2, ["unknown hydra/sweeper 'nope': known: basic"]),
+        (["-m", "hydra/launcher=nope"], 2, ["unknown hydra/launcher 'nope': known: basic"]),
         (["hydra.nothing=1"], 2, ["Hydra has no option hydra.nothing; +hydra.nothing=… adds it"]),
         (["+hydra.callbacks.x._target_=no.Class"], 2, ["Error locating target 'no.Class': No module"]),
         (["hydra.mode=NOTHING"], 2, ["NOTHING"]),
@@ -235,6 +235,24 @@ def test_a_run_that_fails_leaves_no_folder_that_it_made(captau, tmp_path):
         (["-m", "+hydra.sweeper.params.metrics=rouge_1"], 2, ["write KEY=A,B or KEY=range(…) there"]),
         (["-m", "hydra.sweeper.direction=[maximize,minimize]"], 2, ["a command returns one value"]),
         (["-m", "statistics.seed=range(3,1)"], 2, ["the range has no values"]),
+        (["-m", "+hydra.sweeper.params.statistics.seed=1"], 2, ["Hydra cannot set hydra.sweeper.params on"]),
+        (["hydra.run.dir=a", "output_dir=b"], 2, ["hydra.run.dir= and output_dir= name the same folder; leave one"]),
+        (["-m", "hydra.sweep.dir=a", "output_dir=b"], 2, ["hydra.sweep.dir= and output_dir= name the same folder"]),
+        (["hydra/launcher=basic"], 2, ["hydra/launcher=basic is of a sweep; add --multirun, or leave it out"]),
+        (["hydra.sweeper.max_batch_size=3"], 2, ["hydra.sweeper.max_batch_size=3 is of a sweep"]),
+        (["--cfg", "hydra", "-p", "hydra.sweep.dir", "hydra.sweep.dir=x"], 0, ["x\n"]),
+        (["hydra.job.env_set={FOO:bar}"], 2, ["hydra.job.env_set has no FOO yet; +hydra.job.env_set=… adds it"]),
+        (["~statistics"], 2, ["leave out ~statistics\n"]),
+        (["++dataset=demo"], 2, ["force-add of config groups is not supported: '++dataset=demo'; leave out the ++"]),
+        (["+dataset=demo"], 2, ["dataset appears more than once", "leave out the +"]),
+        (["+protocol=mean_rating"], 2, ["Multiple values for protocol", "on the command line, leave out the +"]),
+        (["protocol=usual,mean_rating"], 2, ["add --multirun for a run of each, or write protocol=[usual,mean_rating]"]),
+        (["hydra.searchpath=[file://.]", "protocol=mine"], 2, ["a protocol of your own lies in --config-dir DIR"]),
+        (["--config-dir=.", "--config-dir=."], 2, ["--config-dir is given 2 times; hydra.searchpath=[file://DIR] adds"]),
+        (["+hydra.callbacks.x._target_=no.Class"], 2, ["PYTHONPATH=FOLDER says where a module of your own lies"]),
+        (["statistics={seed:3,level:0.9}", "--cfg", "job", "-p", "statistics"], 0, ["seed: 3", "level: 0.9"]),
+        (["statistics={sed:3}"], 2, ["'statistics.sed': did you mean statistics.seed"]),
+        (["protocol={coefficients:[tau_b,pearson]}", "--cfg", "job", "-p", "protocol"], 0, ["- tau_b\n- pearson\n"]),
         (["--cfg", "job", "statistics.seed=int(3.0)", "+a.b=1"], 0, ["seed: 3", "b: 1"]),
         (["--cfg", "job", "--resolve", "statistics.seed=${oc.env:NOPE,5}"], 0, ["seed: 5"]),
         (["output_dir=${oc.env:NOPE}"], 2, ["Environment variable 'NOPE' not found"]),
@@ -282,6 +300,45 @@ def test_what_is_typed_wins_over_an_experiment(my, captau, tmp_path):
     assert record["protocols"]["demo"]["ratings"] == "per_rating"
 
 
+def test_an_experiment_is_named_as_hydra_names_files(my, captau):
+    (my / "experiment" / "deep").mkdir()
+    (my / "experiment" / "deep" / "other.yaml").write_text(
+        "# @package _global_\nstatistics: {seed: 21}\n"
+    )
+    (my / "chosen.yaml").write_text(
+        "defaults: [bench, override experiment@_global_: deep/other, _self_]\n"
+    )
+    seed = ("--config-dir", my, "--cfg", "job", "-p", "statistics.seed")
+    for words, value in {
+        ("experiment=deep/other",): "21\n",
+        ("-cn", "chosen"): "21\n",
+        ("-cn", "chosen", "~experiment"): "0\n",
+        ("-cn", "chosen", "experiment=null"): "0\n",
+    }.items():
+        assert captau("bench", *words, *seed)[:2] == (0, value)
+
+    for word, reason in {
+        "experiment=deep/none": "unknown experiment 'deep/none'; known: quick, swept",
+        "experiment=glob(none*)": "experiment=glob(none*): no experiment matches; known: quick, swept",
+    }.items():
+        status, _, err = captau("bench", "-m", word, "--config-dir", my)
+        assert (status, err) == (2, f"captau: {reason}\n")
+
+
+@pytest.mark.slow
+def test_experiments_and_dictionaries_are_swept(my, captau, tmp_path):
+    for word, seeds in {
+        'experiment=glob("qu[a-i]ck")': [30],
+        "statistics={seed:4},{seed:5}": [4, 5],
+    }.items():
+        words = (word, "metrics=rouge_1", "statistics.interval=none", "output_dir=s")
+        status, _, err = captau("bench", "-m", *words, "--config-dir", my)
+        assert status == 0, err
+        jobs = sorted(path.parent for path in (tmp_path / "s").glob("*/run.json"))
+        assert [read_seed(job) for job in jobs] == seeds
+        shutil.rmtree(tmp_path / "s")
+
+
 def test_a_group_that_no_default_names_is_added_by_a_plus(my, captau):
     status, _, err = captau("bench", "model=big", "--config-dir=my", "--cfg", "job")
     assert (status, err) == (2, "captau: the defaults lack model; write +model=big\n")
@@ -315,7 +372,11 @@ def test_a_primary_file_of_ones_own(my, captau, tmp_path):
         assert read_metrics(tmp_path / "run")[0] == "rouge_l"
     status, _, err = captau("bench", "-cn", "lone", "--config-dir", my)
     assert status == 2
-    assert "a primary file of your own begins with 'defaults: [bench, _self_]'" in err
+    assert "begin your primary file with 'defaults: [bench, _self_]'" in err
+    assert "~" not in err
+    status, _, err = captau("rank", "-cn", "my_bench", "--config-dir", my)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "[rank, _self_]" in err
 
 
 def test_files_are_swept_as_other_values_are(captau, tmp_path):
@@ -373,6 +434,9 @@ def test_verbose_shows_what_everybody_logs(captau, tmp_path):
     assert logging.getLogger().level == level
     assert "Launching 1 jobs locally" in err
     assert "Launching" not in captau("bench", "-m", *CHEAP, "output_dir=quiet")[2]
+    status, _, err = captau("bench", *CHEAP, "hydra.verbose=true", "output_dir=run")
+    assert status == 0
+    assert "Config search path" in err
 
 
 @pytest.mark.parametrize(
