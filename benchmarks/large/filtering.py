@@ -95,6 +95,7 @@ def _choose(options: FilterOptions, manifest: Mapping[str, Any], scores_folder: 
     """Find the threshold, and look at the scores on both of its sides."""
     if options.metric not in manifest["signatures"]:
         raise unknown("metric of this run", options.metric, manifest["signatures"])
+
     signature = manifest["signatures"][options.metric]
 
     n_best: int | None = None
@@ -110,6 +111,7 @@ def _choose(options: FilterOptions, manifest: Mapping[str, Any], scores_folder: 
     with stored_scores as stored:
         if options.share is not None:
             n_best, lowest_score = stored.find_best(options.share)
+
         threshold = choose_threshold(options, signature, lowest_score)
         return _KeptScores(threshold, n_best, stored.scan(threshold.value), signature)
 
@@ -127,6 +129,7 @@ def _filter(options: FilterOptions) -> FilteredCaptions:
         raise InputError(
             f"output_dir={options.output_dir} is the scored run itself; name another folder"
         )
+
     # Before anything is written: a shard that changed would give other captions to these scores.
     _check_shards(manifest)
 
@@ -168,6 +171,7 @@ def _filter(options: FilterOptions) -> FilteredCaptions:
             **clock.record(),
         }
         folder.write(add_run_file(files, record))
+
     return FilteredCaptions(tables, _summarise(scan, threshold, kept_folder), folder.path)
 
 
@@ -212,16 +216,19 @@ def _read_manifest(source: ResultFolder) -> dict[str, Any]:
             f"{source.location}: no {MANIFEST} in it; keep.run=DIR is the folder of a finished captau score of "
             f"shards"
         )
+
     try:
         manifest = json.loads(content)
     except ValueError as error:
         raise InputError(
             f"{source.location}/{MANIFEST}: not valid JSON; score the set anew"
         ) from error
+
     if manifest.get("format") != FORMAT:
         raise InputError(
             f"{source.location}/{MANIFEST}: another version of captau wrote it; score the set anew"
         )
+
     return manifest
 
 
@@ -232,6 +239,7 @@ def _shards(manifest: Mapping[str, Any]) -> tuple[Shard, ...]:
             path=entry["path"], kind=entry["kind"], size=entry["size"], stamp=entry["stamp"]
         )
         shards.append(shard)
+
     return tuple(shards)
 
 
@@ -261,6 +269,7 @@ def _replace_kept_shards(folder: Path, new_folder: Path) -> None:
     # Captau's own names alone: the folder may hold other files.
     for path in folder.glob("[0-9]" * 6 + "-*"):
         path.unlink()
+
     for path in new_folder.iterdir():
         path.rename(folder / path.name)
 
@@ -292,6 +301,7 @@ def _make_tasks(
         # A corrupt shard was left out of the scores, and has none to filter by.
         if record["scores"] is None:
             continue
+
         details = {
             "metric": metric,
             "threshold": threshold,
@@ -302,6 +312,7 @@ def _make_tasks(
             "example_rows": example_rows.get(number, []),
         }
         tasks.append(Task(f"{number:06d}", shard.path, shard, details))
+
     return tasks
 
 
@@ -324,6 +335,7 @@ def _shard_rows(
             "sha256": result["sha256"],
         }
         rows.append(row)
+
     return pd.DataFrame(rows)
 
 
@@ -333,10 +345,12 @@ def _example_rows(scan: ScoreScan, tasks: list[Task], results: list[Result]) -> 
     for task, result in zip(tasks, results, strict=True):
         for row, image_id, caption in result["texts"]:
             texts[int(task.id), int(row)] = (str(image_id), str(caption))
+
     rows: list[tuple[str, float, str, str]] = []
     for name, examples in scan.examples.items():
         for score, shard, row in examples:
             rows.append((name, score, *texts[shard, row]))
+
     return make_frame(rows, ["captions", "score", "image_id", "caption"])
 
 
@@ -359,18 +373,22 @@ def _make_tables(
         cells: list[AnyCell] = [count_cell(size), number_cell(size / scan.n_rows, 100, 1)]
         cells += number_cells((percentiles[share] for share in _TABLE_SHARES), 1, 4)
         rows.append(Row(side, cells))
+
     if scan.n_undefined:
         share = number_cell(scan.n_undefined / scan.n_rows, 100, 1)
         cells = [count_cell(scan.n_undefined), share, *[MISSING] * len(_TABLE_SHARES)]
         rows.append(Row("dropped, without a score", cells))
+
     notes = [f"Kept are captions with {metric} of {threshold.value:g} or more."]
     if n_best is not None and scan.n_kept > n_best:
         notes.append(
             f"{scan.n_tied:,} captions tie at {threshold.value:g}. All of them are kept, "
             f"{scan.n_kept - n_best:,} more than the share."
         )
+
     if words := threshold.precision_words:
         notes.append(f"{words[0].upper()}{words[1:]}.")
+
     columns = ["number", "%", *(f"P{share:g}" for share in _TABLE_SHARES)]
     tables = [ResultTable("Filtered captions", "captions", columns, rows, notes=notes)]
     if len(examples):
@@ -378,7 +396,9 @@ def _make_tables(
         for row in records_of(examples):
             score = number_cell(float(row["score"]), 1, 4)
             lines.append(Row(str(row["captions"]), [score, str(row["caption"])]))
+
         tables.append(
             ResultTable("Examples", "captions", ["score", "caption"], lines, numeric=False)
         )
+
     return tables

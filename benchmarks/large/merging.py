@@ -39,6 +39,7 @@ def check_duckdb() -> None:
         raise InputError(
             f"large sets need {error.name}, which is not installed: pip install 'captau[large]'"
         ) from error
+
     assert duckdb.apilevel
 
 
@@ -87,6 +88,7 @@ def add_counts(
         database.execute(query, [list(files)])
         (n_ngrams,) = fetch_row(database.execute("select count(*) from counts"))
         write_table(target, documents, n_ngrams, _read_counts(database, n_ngrams))
+
     return n_ngrams
 
 
@@ -180,6 +182,7 @@ def read_percentiles(
         weight = float(position - math.floor(position))
         # The difference of infinite scores is no number.
         percentiles.append(low if low == high or not weight else low + (high - low) * weight)
+
     return percentiles
 
 

@@ -85,6 +85,7 @@ class Plan:
             # With `df=` a metric looks them up in a saved file.
             if metric.df is None:
                 return metric
+
         return None
 
     def frequency_folder(self, key: str) -> Path:
@@ -131,6 +132,7 @@ def describe_metric(metric: Metric) -> str:
     """Describe a metric for another process, in JSON; its spec would not do where the user named it."""
     if metric.origin:
         return json.dumps({"origin": metric.origin})
+
     kind = type(metric)
     description = {
         "module": kind.__module__,
@@ -146,5 +148,6 @@ def build_metric(description: str) -> Metric:
     fields = json.loads(description)
     if "origin" in fields:
         return make_metric(fields["origin"])
+
     module = import_module(fields["module"])
     return getattr(module, fields["class"])(**fields["parameters"])

@@ -57,7 +57,10 @@ class Pool(ABC):
     def run_models(
         self, work: Work, tasks: Sequence[Task]
     ) -> Iterator[tuple[Task, dict[str, Any]]]:
-        """Yield tasks that run models with their results, one at a time on each device, or on all cores of a machine."""
+        """Yield tasks with their results, where a task runs a model.
+
+        One task at a time has a device, or all cores of a machine.
+        """
 
 
 @contextmanager
@@ -76,10 +79,12 @@ def open_pool(engine: str, workers: int | None, address: str | None) -> Generato
         with _join_ray(workers, address), RayPool(workers) as pool:
             yield pool
         return
+
     n_workers = count_cores() if workers is None else workers
     if not n_workers:
         yield ThisProcess()
         return
+
     with ProcessPool(n_workers) as pool:
         yield pool
 
@@ -146,6 +151,7 @@ def _collect(
     try:
         for task in tasks:
             futures[processes.submit(work, task)] = task
+
         for future in as_completed(futures):
             yield futures[future], future.result()
     except BrokenProcessPool as error:
@@ -168,7 +174,8 @@ def _end_with_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver
 
     def watch() -> None:
-        if parent := multiprocessing.parent_process():
+        parent = multiprocessing.parent_process()
+        if parent is not None:
             parent.join()
             signal.raise_signal(signal.SIGTERM)
 
@@ -204,6 +211,7 @@ class RayPool(Pool):
         if self._processes is None:
             # They stay for all stages, as what they import takes seconds.
             self._processes = RayProcesses(self.workers, ray_remote_args={"num_cpus": 1})
+
         return _collect_from_ray(self._processes, work, tasks)
 
     def run_models(
@@ -213,15 +221,20 @@ class RayPool(Pool):
         from ray.util.multiprocessing import Pool as RayProcesses
 
         self._end_processes()  # their cores are for the models
+
         n_processes = self._devices
-        share = {"num_gpus": 1}
+        resources = {"num_gpus": 1}
         if not self._devices:
             # Without a device a model has all cores of a machine, of the largest ones.
             living_nodes = [node for node in ray.nodes() if node["Alive"]]
             cores = [int(node["Resources"].get("CPU", 0)) for node in living_nodes]
-            share = {"num_cpus": min(self.workers, max(cores))}
-            n_processes = min(self.workers // share["num_cpus"], cores.count(max(cores)))
-        processes = RayProcesses(max(1, min(n_processes, len(tasks))), ray_remote_args=share)
+            most_cores = max(cores)
+            n_cores = min(self.workers, most_cores)
+            resources = {"num_cpus": n_cores}
+            n_processes = min(self.workers // n_cores, cores.count(most_cores))
+
+        n_processes = max(1, min(n_processes, len(tasks)))
+        processes = RayProcesses(n_processes, ray_remote_args=resources)
         try:
             yield from _collect_from_ray(processes, work, tasks)
         finally:
@@ -243,19 +256,21 @@ def _collect_from_ray(
 
     if not tasks:
         return
-    pairs = [(work, number, task) for number, task in enumerate(tasks)]
+
+    numbered_tasks = [(work, number, task) for number, task in enumerate(tasks)]
     try:
-        for pair in processes.imap_unordered(_work_on_numbered_task, pairs, chunksize=1):
+        for pair in processes.imap_unordered(_work_on_numbered_task, numbered_tasks, chunksize=1):
             if isinstance(pair, RayError):  # Ray returns the error of a process that died
                 raise _worker_died_error() from pair
+
             number, result = pair
             yield tasks[number], result
     except RayError as error:
         raise _worker_died_error() from error
 
 
-def _work_on_numbered_task(pair: tuple[Work, int, Task]) -> tuple[int, dict[str, Any]]:
-    work, number, task = pair
+def _work_on_numbered_task(numbered: tuple[Work, int, Task]) -> tuple[int, dict[str, Any]]:
+    work, number, task = numbered
     return number, work(task)
 
 
@@ -273,12 +288,15 @@ def _join_ray(workers: int | None, address: str | None) -> Generator[None]:
         yield
         return
 
+    # Else Ray warns that a later version will leave the devices' variables of tasks without a device alone.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+
     address = address_of(address)
     if address is None:
         _start_ray(count_cores() if workers is None else workers)
     else:
         _connect_to_ray(address)
+
     try:
         yield
     finally:
@@ -289,13 +307,16 @@ def _connect_to_ray(address: str) -> None:
     import ray
     from ray.exceptions import RayError
 
-    if (fault := fault_of(address)) is not None:
+    fault = fault_of(address)
+    if fault is not None:
         raise _unreachable_error(address, fault)
+
     shared: dict[str, str] = {}
     for name, value in os.environ.items():
         # The rest of this machine's environment is none of a cluster's.
         if name.startswith(_SHARED_PREFIXES):
             shared[name] = value
+
     try:
         ray.init(
             address=address,

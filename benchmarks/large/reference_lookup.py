@@ -71,9 +71,11 @@ class ReferenceLookup:
                     f"{name}: row {row}: image '{image_id}' has no references in references=FILE; add them or "
                     f"leave the row out"
                 )
+
             references.append(texts)
             n_bytes += count_text_bytes(texts)
             check_size(name, rows[0], len(references), n_bytes)
+
         index = table.schema.get_field_index("references")
         return table.set_column(index, "references", pa.array(references, pa.list_(pa.string())))
 
@@ -107,14 +109,17 @@ def build_reference_lookup(path: Path, sources: Sequence[str], columns: Columns)
             if not writer.put(_key(image_id), packed, overwrite=False):
                 writer.abort()
                 raise InputError(f"{location}: image '{image_id}' comes a second time; keep one")
+
             n_images += 1
             if n_images % _BATCH == 0:
                 writer.commit()
                 writer = store.begin(write=True)
+
         writer.commit()
         store.sync(True)
     finally:
         store.close()
+
     return n_images
 
 
@@ -132,6 +137,7 @@ def _read_references(
                 if shard.kind in ("json", "csv") or not has_reference_lists(local, shard, columns):
                     yield from _read_whole_file(local, shard.path, columns)
                     continue
+
                 for table in read_rows(
                     local, shard, columns, _ROWS, required=("image_id", "references")
                 ):

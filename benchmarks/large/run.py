@@ -154,7 +154,9 @@ def _score_large_set(options: LargeOptions) -> LargeScores:
         for name, result in zip(scored.score_names(), scored.results, strict=True):
             if name is not None:
                 score_files[name] = Path(result["file"])
+
         folder.write_results(score_files, files)
+
     folder.remove_work()
     return report_scores(options, record, evidence, is_new=True)
 
@@ -247,6 +249,7 @@ def _read_first_rows(
         except CorruptError as error:
             if not options.skip_corrupt:
                 raise
+
             skipped.append(str(error))
 
     names = ", ".join(options.candidates)
@@ -255,6 +258,7 @@ def _read_first_rows(
             f"{names}: {len(skipped):,} of {len(shards):,} shards were corrupt and no captions "
             f"are left; the first: {skipped[0]}"
         )
+
     raise InputError(f"{names}: it contains no captions")
 
 
@@ -267,6 +271,7 @@ def _choose_metrics(plan: Plan, metrics: Sequence[Metric]) -> Plan:
     """
     for metric in metrics:
         check_shards_suffice(metric)
+
     plan = replace(plan, metrics=tuple(map(describe_metric, metrics)))
     specs = [metric.spec for metric in plan.frequency_tables.values() if metric.df is None]
     if len(specs) > 1:
@@ -274,6 +279,7 @@ def _choose_metrics(plan: Plan, metrics: Sequence[Metric]) -> Plan:
             f"metrics={','.join(specs)} count the document frequencies of a large set under different "
             f"tokenisers; score them apart, or give them df=FILE"
         )
+
     return plan
 
 
@@ -287,6 +293,7 @@ def _make_frequency_tables(plan: Plan, runner: StageRunner, tasks: Sequence[Task
             if "skipped" not in result:
                 files.append(result["file"])
                 documents += result["rows"]
+
         plan = replace(plan, set_key=digest_of(sorted(files)))
 
     merges: list[Task] = []
@@ -297,6 +304,7 @@ def _make_frequency_tables(plan: Plan, runner: StageRunner, tasks: Sequence[Task
             merges.append(Task(name, "the document frequencies", details=details))
         else:
             merges.append(Task(name, metric.df, details={"key": key}))
+
     if merges:
         runner.run(plan, "merge", merges)
     return plan
@@ -331,6 +339,7 @@ def _make_record(
         percentiles: dict[str, float] = {}
         for share, value in zip(SHARES, distribution["percentiles"], strict=True):
             percentiles[f"{share:g}"] = value
+
         distributions[spec] = {
             "n": distribution["n"],
             "percentiles": percentiles,
@@ -392,10 +401,12 @@ def _collect_remarks(
     for result in results:
         for spec, texts in result.get("remarks", {}).items():
             remarks[spec] = sorted({*remarks.get(spec, []), *texts})
+
     for metric in metrics:
         if remark := metric.unsegmented_remark(Rows(first_rows)):
             texts = remarks.setdefault(metric.spec, [])
             texts.append(f"in the first {len(first_rows):,} rows {remark}")
+
     return remarks
 
 
@@ -426,9 +437,11 @@ def _make_manifest(options: LargeOptions, folder: RunFolder, scored: Scored) -> 
         for key in ("sha256", "skipped"):
             if key in result:
                 entry[key] = result[key]
+
         entry["rows"] = result["rows"]
         entry["scores"] = None if name is None else {"name": name, **result["scores"]}
         shards.append(entry)
+
     return {
         "format": FORMAT,
         "key": folder.key,

@@ -94,6 +94,7 @@ class ResultFolder:
         size = self.size(name)
         if size is None:
             return None
+
         path = self._root / name
         return path.read_bytes() if isinstance(path, Path) else path.read_bytes(size)
 
@@ -157,6 +158,7 @@ class RunFolder:
             self.work = options.work / f"captau-{name}"
         else:
             self.work = local / WORK if local else cache_folder("large", name)
+
         self.settings_work = self.work / digest_of(settings)
 
     def claim(self, stack: ExitStack) -> None:
@@ -204,10 +206,12 @@ class RunFolder:
         manifest = json.loads(self.output.read(MANIFEST) or b"{}")
         if manifest.get("key") != self.key:
             return None
+
         for shard in manifest["shards"]:
             scores = shard["scores"]
             if scores and self.output.size(f"{SCORES}/{scores['name']}") != scores["bytes"]:
                 return None
+
         return json.loads(self.output.read(RECORD) or b"null")
 
     def write_results(self, score_files: Mapping[str, Path], files: Mapping[str, bytes]) -> None:
@@ -224,12 +228,15 @@ class RunFolder:
 
         for name, path in score_files.items():
             self.output.copy_in(f"{SCORES}/{name}", path)
+
         for name in self.output.list_names(SCORES):
             if name.endswith(".parquet") and name not in score_files:
                 self.output.remove(f"{SCORES}/{name}")
+
         for name in earlier_files:
             if name not in files:
                 self._remove_if_there(name)
+
         for name, content in files.items():
             self.output.write(name, content)
 
@@ -249,6 +256,7 @@ def _describe_settings(options: LargeOptions) -> dict[str, Any]:
         # A file of another kind, such as COCO's JSON, is read whole.
         shards = [_stat_file(path)] if kind_of(path) is None else find_shards([path])
         references += map(asdict, shards)
+
     return {
         "format": FORMAT,
         "references": references,
@@ -265,6 +273,7 @@ def _stat_file(path: str) -> Shard:
         stat = expand_home(path).stat()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
     return Shard(path, "json", stat.st_size, str(stat.st_mtime_ns))
 
 

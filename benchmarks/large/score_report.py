@@ -53,6 +53,7 @@ def report_scores(
         summary = f"was done before: nothing to do; {summary}"
     if n_skipped := len(record["skipped"]):
         summary += f"; {n_skipped} of {record['shards']} shards were corrupt and left out"
+
     table = make_table(options, {**record, "corpus": corpus}, evidence)
     return LargeScores(corpus, [table], summary)
 
@@ -85,12 +86,14 @@ def make_table(
         if metric.spec in corpus:
             computed.append(metric)
             styles[metric.spec] = metric_style(metric)
+
         if metric.spec in unavailable:
             missing[metric] = Unavailability(**unavailable[metric.spec])
 
     reliability = MetricReliability()
     if evidence is not None:
         reliability = _find_reliability(metrics, record, evidence)
+
     rows: list[Row] = []
     for spec, style in sorted(styles.items(), key=lambda pair: pair[1].order):
         percentiles = record["distributions"][spec]["percentiles"]
@@ -99,8 +102,10 @@ def make_table(
             # JSON has no NaN; a record that was read back has None there.
             number = math.nan if value is None else value
             cells.append(number_cell(number, style.scale, style.decimals))
+
         if evidence is not None:
             cells.append(reliability.cell(spec))
+
         rows.append(Row(style.label, cells))
 
     notes = _make_notes(record, styles)
@@ -109,6 +114,7 @@ def make_table(
         columns.append("agreement with people")
         labels = {spec: style.label for spec, style in styles.items()}
         notes += reliability_notes(options.trust, reliability, labels)
+
     table = ResultTable("Corpus scores", "metric", columns, rows, notes=notes)
     return add_unavailable_rows(table, computed, record["remarks"], missing)
 
@@ -133,15 +139,18 @@ def _make_notes(record: Mapping[str, Any], styles: Mapping[str, MetricStyle]) ->
             f"Captions of {images['captioned']:,} of {count_of(images['referenced'], 'image')} with references; images "
             f"without a caption enter no score."
         )
+
     if record.get("has_systems"):
         notes.append(
             "The column 'system' is ignored: all captions are scored as one set. Score each system by itself to compare "
             "them."
         )
+
     if repeated := record.get("repeated"):
         notes.append(
             f"{repeated:,} rows repeat the image and the caption of an earlier row. They are scored and counted again."
         )
+
     if skipped := record["skipped"]:
         notes.append(f"{len(skipped):,} corrupt shards are left out; the first: {skipped[0]}.")
     return notes
@@ -153,6 +162,7 @@ def percentile_rows(distributions: Mapping[str, Any]) -> pd.DataFrame:
     for spec, distribution in distributions.items():
         for share, value in distribution["percentiles"].items():
             rows.append((spec, float(share), value))
+
     return make_frame(rows, ["metric", "percentile", "value"])
 
 
@@ -163,4 +173,5 @@ def histogram_rows(distributions: Mapping[str, Any]) -> pd.DataFrame:
         bins = pairwise(distribution["edges"])
         for (low, high), count in zip(bins, distribution["counts"], strict=True):
             rows.append((spec, low, high, count))
+
     return make_frame(rows, ["metric", "low", "high", "count"])

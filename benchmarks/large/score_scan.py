@@ -58,6 +58,7 @@ class ScoreScan:
         for side, values in self.percentiles.items():
             for share, value in zip(SHARES, values, strict=True):
                 rows.append({"captions": side, "percentile": share, "score": value})
+
         return pd.DataFrame(rows)
 
     def example_rows(self) -> dict[int, list[int]]:
@@ -153,6 +154,7 @@ class SetScores:
             examples[name] = []
             for row in database.execute(query, [threshold, EXAMPLES]).fetchall():
                 examples[name].append((float(row[0]), int(row[1]), int(row[2])))
+
         return ScoreScan(
             n_rows=n_rows,
             n_kept=sizes["kept"],

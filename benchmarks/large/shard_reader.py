@@ -41,6 +41,7 @@ class OpenShard:
         if plan.has_reference_lookup:
             lookup = ReferenceLookup(plan.file("references", "lookup"))
             self._lookup = stack.enter_context(lookup)
+
         if plan.needs_images and shard.kind == "tar":
             folder = tempfile.TemporaryDirectory(dir=plan.work)
             self._images = Path(stack.enter_context(folder))
@@ -55,10 +56,12 @@ class OpenShard:
         for table in self._tables():
             if self._lookup is not None:
                 table = self._lookup.add_references(table, name)
+
             columns = {column: table[column].to_pylist() for column in table.column_names}
             columns["references"] = [tuple(texts or ()) for texts in columns["references"]]
             if self._plan.needs_references:
                 _check_references(columns["row"], columns["references"], name)
+
             frame = pd.DataFrame(
                 {column: pd.Series(values, dtype=object) for column, values in columns.items()}
             )
@@ -68,6 +71,7 @@ class OpenShard:
         plan, shard = self._plan, self._shard
         if shard.kind != "json":
             return read_rows(self.path, shard, plan.columns, plan.rows, self._images)
+
         captions = read_candidates(self.path, columns=plan.columns).captions
         rows = ((image_id, caption, None) for image_id, caption in captions.items())
         return join_tables(tables_of_rows(rows), shard.path, plan.rows)
@@ -105,11 +109,13 @@ def _add_image_files(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
     """
     if plan.image_folder is None or "image" in frame.columns:
         return frame
+
     folder = Path(plan.image_folder)
     files = [_find_image(folder, image_id) for image_id in frame["image_id"]]
     if None in files:
         row = frame.iloc[files.index(None)]
         raise InputError(f"row {row['row']}: image '{row['image_id']}' has no file in {folder}")
+
     return frame.assign(image=pd.Series(files, dtype=object))
 
 
@@ -119,4 +125,5 @@ def _find_image(folder: Path, image_id: str) -> str | None:
     for path in (folder / name, *(folder / f"{name}.{ending}" for ending in IMAGES)):
         if path.is_file():
             return str(path)
+
     return None

@@ -80,9 +80,11 @@ class StageRunner:
             if task.id in self.skipped:
                 results[task.id] = self.skipped[task.id]
                 continue
+
             result = tasks.read_result(plan, stage, task)
             if result is None:
                 continue
+
             results[task.id] = result
             cost.again += 1
             if "skipped" in result:
@@ -101,8 +103,10 @@ class StageRunner:
                     raise InputError(result["error"])
                 else:
                     cost.add(result)
+
                 results[task.id] = result
                 advance(1)
+
         cost.seconds += time.perf_counter() - started
         return [results[task.id] for task in todo]
 

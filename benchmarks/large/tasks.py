@@ -87,6 +87,7 @@ def count_ngrams(plan: Plan, task: Task) -> Result:
             corpus = Corpus.of_rows(rows, tokenizer)
             with replacing(_token_file(plan, task, number)) as tokens:
                 corpus.write(tokens)
+
             keys = np.concatenate(ngram_keys(corpus, ORDERS), axis=1)
             documents = np.concatenate(count_documents(corpus, rows.weights))
             is_counted = documents > 0
@@ -94,6 +95,7 @@ def count_ngrams(plan: Plan, task: Task) -> Result:
             counts = documents[is_counted].astype(np.uint32)
             writer.write_table(pa.table([high, low, counts], schema=_COUNTS))
             n_rows += len(frame)
+
     return {"rows": n_rows, "file": str(path)}
 
 
@@ -119,6 +121,7 @@ def merge_counts(plan: Plan, task: Task) -> Result:
         saved = metric.read_frequencies()
         n_ngrams = len(saved.counts)
         write_table(folder, saved.documents, n_ngrams, [key_saved_counts(saved.counts)])
+
     return {"ngrams": n_ngrams, "file": str(folder / "counts.npy")}
 
 
@@ -146,6 +149,7 @@ def score_models(plan: Plan, task: Task) -> Result:
             _add_remarks(remarks, rows)
             n_rows += len(frame)
             forget()
+
     return {"rows": n_rows, "remarks": remarks, "file": str(path)}
 
 
@@ -173,12 +177,14 @@ def score_shard(plan: Plan, task: Task) -> Result:
         model_scores: pa.Table | None = None
         if plan.model_metrics:
             model_scores = pq.read_table(plan.file("model", f"{task.id}.parquet"))
+
         for number, frame in enumerate(shard.frames()):
             models: dict[str, Floats] = {}
             if model_scores is not None:
                 # Both files have the shard's rows in its order.
                 of_frame = model_scores.slice(n_rows, len(frame))
                 models = {spec: of_frame[spec].to_numpy() for spec in of_frame.column_names}
+
             rows = Rows(frame)
             tokens = _token_file(plan, task, number)
             scores = _score_rows(plan, rows, models, tokens, totals)
@@ -188,8 +194,10 @@ def score_shard(plan: Plan, task: Task) -> Result:
             writer.write_table(pa.table(columns, schema=schema))
             key_writer.write_table(_key_rows(frame))
             n_rows += len(frame)
+
         names_systems = shard.names_systems
         digest = sha256(shard.path)
+
     return {
         "rows": n_rows,
         "sha256": digest,
@@ -211,6 +219,7 @@ def place_captions(frame: pd.DataFrame, name: str) -> list[PlacedText]:
         frame["row"], frame["image_id"], frame["caption"], strict=True
     ):
         placed.append(PlacedText(f"{name}: row {row}", image_id, caption))
+
     return placed
 
 
@@ -275,6 +284,7 @@ def add_finite(values: Floats) -> list[float]:
     for column in values.T:
         is_finite = bool(np.isfinite(column).all())
         sums.append(float(column.sum()) if is_finite else math.nan)
+
     return sums
 
 
@@ -304,16 +314,20 @@ def _score_rows(
         scores = model_scores.get(metric.spec)
         if scores is None:
             scores = metric.score(scored)
+
         summands = metric.corpus_summands(scored, scores)
         if summands is None:
             raise InputError(f"metric {metric.spec}: has no corpus score of parts")
         if is_unique:
             scores, summands = scores[inverse], summands[inverse]
+
         totals[metric.spec].add(scores, summands)
         scores_by_spec[metric.spec] = scores
+
     for spec, texts in unique.remarks.items():
         for text in texts:
             rows.add_remark(spec, text)
+
     return scores_by_spec
 
 
@@ -372,9 +386,11 @@ def summarise_scores(plan: Plan, task: Task) -> Result:
             scores = f"select {name} as score from read_parquet(?) where not isnan({name})"
             distribution = merging.measure_distribution(database, scores, [files], edges)
             distributions[spec] = vars(distribution)
+
         key_files = [str(_key_file(Path(file))) for file in files]
         repeated = merging.count_repeated(database, key_files)
         images = merging.count_images(database, files)
+
     return {"distributions": distributions, "repeated": repeated, "images": images}
 
 
@@ -385,6 +401,7 @@ def filter_shard(plan: Plan, task: Task) -> Result:
     # A JSON document cannot be copied row by row.
     if shard.kind == "json":
         raise InputError(f"{shard.path}: write it as JSON lines to filter it")
+
     scores = read_scores(details["scores_folder"], details["scores"], details["metric"])
     # NaN reaches no threshold.
     is_kept = scores >= details["threshold"]
@@ -395,12 +412,14 @@ def filter_shard(plan: Plan, task: Task) -> Result:
         # By content: a shard may have been written anew with the same size and time.
         if sha256(path) != details["sha256"]:
             raise InputError(f"{shard.path}: is not what was scored; score the set anew")
+
         copy_kept_rows(path, shard.path, shard.kind, is_kept.tolist(), target)
         tables = read_rows(path, shard, plan.columns, plan.rows)
         while len(texts) < len(example_rows):
             table = next(tables).select(["row", "image_id", "caption"])
             is_example = np.isin(table["row"].to_numpy(), example_rows)
             texts += [tuple(row.values()) for row in table.filter(is_example).to_pylist()]
+
     return {
         "rows": len(scores),
         "kept_rows": int(is_kept.sum()),
@@ -464,10 +483,12 @@ def perform(plan: Plan, stage: str, task: Task) -> Result:
         # DuckDB's errors are told by name, so that a worker without it imports none.
         if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb"):
             raise
+
         reason = " ".join(str(error).split())
         return {
             "error": f"{plan.work}: {reason}; start the same command again: what is done is kept"
         }
+
     return result
 
 
@@ -488,6 +509,7 @@ def read_result(plan: Plan, stage: str, task: Task) -> Result | None:
         result = json.loads(_result_file(plan, stage, task).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+
     # A result whose file was removed is computed again.
     return result if Path(result.get("file", plan.work)).exists() else None
 
@@ -515,5 +537,6 @@ def measure_peak_memory() -> int:
                 return int(line.split()[1]) * 1024
     except OSError:
         pass
+
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -84,12 +84,14 @@ def choose_threshold(
     if options.thresholds is None:
         assert lowest_score is not None
         return Threshold(lowest_score)
+
     metric = resolve_metrics(options.metric)[0]
     if metric.depends_on_corpus and metric.parameters.get("df") is None:
         raise InputError(
             f"metric {options.metric} weighs words by the set that it scores, so a threshold found on another "
             f"set says nothing here; take a metric that scores each caption by itself, or cider(df=FILE)"
         )
+
     path = options.thresholds / "thresholds.csv"
     curve = _read_curve(options, path, signature)
     if options.precision is not None:
@@ -99,6 +101,7 @@ def choose_threshold(
                 f"{path}: no threshold of {options.metric} reaches precision {options.precision:g}; the most is "
                 f"{curve['precision'].max():.3f}"
             )
+
         point = sufficient.sort_values("n_kept").iloc[-1]  # the most captions
         value = float(point["threshold"])
     else:
@@ -107,7 +110,9 @@ def choose_threshold(
         points_above = curve[curve["threshold"] >= value]
         if points_above.empty:
             return Threshold(value)
+
         point = points_above.sort_values("n_kept").iloc[-1]
+
     precision = float(point["precision"])
     n_above = int(point["n_kept"])
     low, high = wilson_interval(precision, n_above)
@@ -128,6 +133,7 @@ def _read_curve(options: FilterOptions, path: Path, signature: str) -> pd.DataFr
         raise InputError(
             f"keep.thresholds={options.thresholds}: no finished run of captau thresholds ({path} cannot be read)"
         ) from error
+
     requested = {
         "dataset": options.dataset,
         "dimension": options.dimension,
@@ -137,19 +143,24 @@ def _read_curve(options: FilterOptions, path: Path, signature: str) -> pd.DataFr
         if name is not None:
             if name not in set(points[column]):
                 raise unknown(f"{column} of {path}", name, map(str, points[column].unique()))
+
             points = points[points[column] == name]
+
     curves = points[["dataset", "dimension"]].drop_duplicates()
     if len(curves) > 1:
         choices: list[str] = []
         for dataset, dimension in curves.itertuples(index=False):
             choices.append(f"keep.dataset={dataset} keep.dimension={dimension}")
+
         raise InputError(
             f"{path}: several curves of {options.metric}; choose one: {', '.join(choices)}"
         )
+
     curve_signature = (record.get("signatures") or {}).get(options.metric)
     if curve_signature is not None and curve_signature != signature:
         raise InputError(
             f"metric {options.metric} was another one when {path} was made ({curve_signature}) than when the "
             f"captions were scored ({signature}); run captau thresholds anew"
         )
+
     return points
