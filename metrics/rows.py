@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 class SharedResults:
-    """Base of what several metrics, side by side in threads, compute from: what they share is computed once."""
+    """Base of the inputs of several metrics that run side by side in threads: what they share is computed once."""
 
     def __init__(self) -> None:
         self._results: dict[str, Any] = {}
@@ -46,9 +46,9 @@ class Rows(SharedResults):
     """Candidate captions with what is known of each.
 
     Attributes:
-        frame: a DataFrame with the column `caption` and optionally `references` (tuples of str),
-            `image`, `context` (the text around the image), `item_id`, `image_id`, `system`, and `weight`: how many data points a row stands
-            for, which only corpus statistics use (default 1).
+        frame: a DataFrame with the column `caption` and optionally `references` (tuples of str), `image`,
+            `context` (the text around the image), `item_id`, `image_id`, `system`, and `weight`: how many data
+            points a row stands for, which only corpus statistics use (default 1).
         allows_gaps: whether a file of scores may lack rows; their scores are then undefined.
         remarks: remarks that metrics made while scoring (captions cut short), by spec.
     """
@@ -160,7 +160,9 @@ class Rows(SharedResults):
 
     def label(self, index: int) -> str:
         """Return a row's name for messages: its `item_id`, or `row N`."""
-        return str(self._column("item_id", f"row {index}")[index])
+        if "item_id" not in self.frame.columns:
+            return f"row {index}"
+        return str(self.frame["item_id"].iloc[index])
 
     @property
     def unique(self) -> tuple[Rows, NDArray[np.intp]]:
@@ -176,9 +178,10 @@ class Rows(SharedResults):
         first: list[int] = []  # of each distinct row, the first that is equal to it
         columns = (self.captions, self.references, self.images, self.contexts)
         for i, key in enumerate(zip(*columns, strict=True)):
-            inverse[i] = numbers.setdefault(key, len(numbers))
-            if inverse[i] == len(first):
+            if key not in numbers:
+                numbers[key] = len(numbers)
                 first.append(i)
+            inverse[i] = numbers[key]
 
         if len(first) == len(self):
             return self, inverse

@@ -20,11 +20,11 @@ from .run_parts import RunPart
 
 #: The longer side of a picture, in pixels.
 SIDE = 128
-#: In the ranks, what is undefined.
+#: The rank of an undefined score.
 UNDEFINED = 65535
 #: How many ranks there are between the least score and the greatest.
 STEPS = 10_000
-#: What of the room captions may take where there are pictures as well.
+#: The share of the room that captions may take where there are pictures as well.
 SHARE = 0.7
 #: Words that are blamed less are not marked.
 MIN_BLAME = 0.05
@@ -50,7 +50,7 @@ class Embedded:
 
 
 def script_json(value: Any) -> str:
-    """JSON for inside a `<script type="application/json">`, whatever the texts in it say.
+    """Return JSON for inside a `<script type="application/json">`, whatever the texts in it say.
 
     `<`, `>` and `&` are escaped, so that neither `</script>` nor `<!--` is in it; so are U+2028 and
     U+2029, which end a line in JavaScript, and halves of surrogate pairs, which no file can hold.
@@ -70,7 +70,7 @@ def embed(
     room: int,
     advance: Callable[[], None] = lambda: None,
 ) -> Embedded:
-    """The captions of datasets, within so many bytes.
+    """Return the captions of datasets, within so many bytes.
 
     Where there is no room for all, half are those on which metrics or people disagree most, and half
     are taken evenly from the rest. What room is left goes to pictures, of the same captions first.
@@ -83,9 +83,11 @@ def embed(
     """
     views = [_View(part) for part in parts]
     files = [view.files(images) for view in views]
+
     n_found = sum(map(len, files))
     total = sum(view.total for view in views)
     caption_room = int(room * SHARE) if n_found else room
+
     fraction = 1.0
     while True:
         rows_by_view = [view.choose_rows(fraction) for view in views]
@@ -98,24 +100,37 @@ def embed(
             break
         # A little less than what would fit, as texts are of unlike lengths.
         fraction *= 0.97 * caption_room / size
+
     bytes_left = room - size
-    pictures = unreadable = 0
+    n_pictures = 0
+    n_unreadable = 0
     for view, rows, view_data, paths in zip(views, rows_by_view, page_data, files, strict=True):
         for image in view.images_of(rows):
             if image not in paths or bytes_left <= 0:
                 continue
+
             picture = _picture(paths[image])
             advance()
             if picture is None:
-                unreadable += 1
+                n_unreadable += 1
                 continue
+
             bytes_left -= len(picture) + 12  # its place, quotes and a comma
             if bytes_left < 0:
                 break
-            view_data["pictures"][view_data["images"].index(image)] = picture
-            pictures += 1
-    n_shown = sum(map(len, rows_by_view))
-    return Embedded(script_json(page_data), n_shown, total, pictures, n_found, unreadable)
+
+            image_place = view_data["images"].index(image)
+            view_data["pictures"][image_place] = picture
+            n_pictures += 1
+
+    return Embedded(
+        text=script_json(page_data),
+        n_shown=sum(map(len, rows_by_view)),
+        n_total=total,
+        n_pictures=n_pictures,
+        n_found=n_found,
+        n_unreadable=n_unreadable,
+    )
 
 
 class _View:
@@ -129,18 +144,23 @@ class _View:
         for dimension in part.scales:
             mean_ratings[dimension] = part.people(dimension)
         self.people = pd.DataFrame(mean_ratings, index=self.items.index, dtype=float)
+
         people_ranks = percentiles(self.people).add_prefix("people: ")
         self.ranks = percentiles(part.oriented).join(people_ranks)
         correlated_metrics = [metric for metric in part.metrics if metric in part.oriented]
         self.n_correlated = len(correlated_metrics)
-        weighed = self.ranks[[*correlated_metrics, *people_ranks.columns]]
+
+        # A page has single captions, or all captions of an image together: its units.
+        compared_ranks = self.ranks[[*correlated_metrics, *people_ranks.columns]]
         self.by_image = part.is_by_image
         self.unit = np.arange(self.total)
-        disagreement = weighed.max(axis=1) - weighed.min(axis=1)
+        disagreement = compared_ranks.max(axis=1) - compared_ranks.min(axis=1)
         if self.by_image:
-            self.unit = pd.factorize(self.items["image_id"])[0]
-            by_unit = weighed.groupby(self.unit)
-            disagreement = (by_unit.max() - by_unit.min()).max(axis=1)
+            # Of an image it is the widest range of one metric's ranks, or people's, over its captions.
+            self.unit, _ = pd.factorize(self.items["image_id"])
+            ranks_by_image = compared_ranks.groupby(self.unit)
+            ranges = ranks_by_image.max() - ranks_by_image.min()
+            disagreement = ranges.max(axis=1)
         self.disagreement = disagreement.fillna(0).to_numpy()
 
     def choose_rows(self, fraction: float) -> list[int]:
@@ -149,14 +169,20 @@ class _View:
         count = int(n_units * fraction) if fraction < 1 else n_units
         if count >= n_units:
             return list(range(self.total))
+
         order = np.argsort(-self.disagreement, kind="stable")
-        disputed, rest = order[: count - count // 2], np.sort(order[count - count // 2 :])
-        evenly_spaced = rest[(np.arange(count // 2) * len(rest)) // max(count // 2, 1)]
-        chosen_units = np.concatenate([disputed, evenly_spaced])
-        return list(map(int, np.flatnonzero(np.isin(self.unit, chosen_units))))
+        n_even = count // 2
+        n_disputed = count - n_even
+        disputed = order[:n_disputed]
+        rest = np.sort(order[n_disputed:])
+        even_places = (np.arange(n_even) * len(rest)) // max(n_even, 1)
+        chosen_units = np.concatenate([disputed, rest[even_places]])
+
+        is_chosen = np.isin(self.unit, chosen_units)
+        return np.flatnonzero(is_chosen).tolist()
 
     def images_of(self, rows: Sequence[int]) -> list[str]:
-        """Image ids, those first whose captions are the most disputed."""
+        """Return the image ids of rows, those first whose captions are the most disputed."""
         order = sorted(rows, key=lambda row: -self.disagreement[self.unit[row]])
         return list(dict.fromkeys(self.items["image_id"].iloc[order]))
 
@@ -175,17 +201,22 @@ class _View:
 
     def make_page_data(self, rows: Sequence[int]) -> dict[str, Any]:
         """Make the page's data of these items; `page/report.js` reads it."""
-        part, items = self.part, self.items.iloc[list(rows)]
+        part = self.part
+        items = self.items.iloc[list(rows)]
         position = {item_id: index for index, item_id in enumerate(items["item_id"])}
         scores = part.scores.iloc[list(rows)]
         ranks = self.ranks.iloc[list(rows)].to_numpy(dtype=float)
-        packed = np.where(np.isnan(ranks), UNDEFINED, np.round(np.nan_to_num(ranks) * STEPS))
+        steps = np.round(np.nan_to_num(ranks) * STEPS)
+        packed_ranks = np.where(np.isnan(ranks), UNDEFINED, steps)
+
+        # A text that many captions share stands once, and each of these has its place.
         images, of_image = _codes(items["image_id"])
         # A caption without a system has None or NaN there.
         system_names = [name if isinstance(name, str) else "" for name in items["system"]]
         systems, of_system = _codes(system_names)
         splits, of_split = _codes(items["split"])
         references, of_references = _codes([tuple(map(str, r)) for r in items["references"]])
+
         pairs = part.preferences
         pairs = pairs[pairs["item_a"].isin(position.keys()) & pairs["item_b"].isin(position.keys())]
         dimensions, of_dimension = _codes(pairs["dimension"])
@@ -229,24 +260,23 @@ class _View:
             "compared": dimensions,
             "pairs": pair_rows,
             "scores": _base64(scores.to_numpy(dtype="<f4").T),
-            "ranks": _base64(packed.astype("<u2").T),
+            "ranks": _base64(packed_ranks.astype("<u2").T),
             "pictures": {},
         }
 
     def _blamed_words(self, position: dict[str, int]) -> dict[int, list[list[Any]]]:
-        """By item, each blamed word: its place in the caption, who blames it, and how much."""
+        """Return each blamed word of each item: its place in the caption, who blames it, and how much."""
         words = self.part.words
         words = words[(words["value"] >= MIN_BLAME) & words["item_id"].isin(position.keys())]
         blamed: dict[int, list[list[Any]]] = {}
-        columns = (words["item_id"], words["position"], words["source"], words["value"])
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        for item_id, word_position, source, value in rows:
+        columns = words[["item_id", "position", "source", "value"]]
+        for item_id, word_position, source, value in columns.itertuples(index=False, name=None):
             name = source if source == PEOPLE_SOURCE else self.part.label(source)
             blamed.setdefault(position[item_id], []).append([word_position, name, round(value, 2)])
         return blamed
 
     def _ratings(self, position: dict[str, int]) -> list[list[list[float]]]:
-        """By dimension and item, in the raters' order."""
+        """Return the ratings by dimension and item, in the raters' order."""
         ratings_by_dimension: list[list[list[float]]] = []
         for dimension in self.part.scales:
             by_item: list[list[float]] = [[] for _ in position]
@@ -254,14 +284,20 @@ class _View:
             ratings = ratings[ratings["dimension"] == dimension]
             for item_id, value in zip(ratings["item_id"], ratings["value"], strict=True):
                 if item_id in position:
-                    short = round(float(value), 4)
-                    by_item[position[item_id]].append(int(short) if short.is_integer() else short)
+                    rating = round(float(value), 4)
+                    # 4 is shorter than 4.0.
+                    by_item[position[item_id]].append(
+                        int(rating) if rating.is_integer() else rating
+                    )
             ratings_by_dimension.append(by_item)
         return ratings_by_dimension
 
 
 def _short_ids(items: pd.DataFrame) -> list[str]:
-    """Return the items' ids; what begins with its image's id has a blank for that, which begins no id."""
+    """Return the items' ids, with a blank in place of the image's id where they begin with it.
+
+    No id begins with a blank, so that the page can put it back.
+    """
     short_ids: list[str] = []
     for item_id, image_id in zip(items["item_id"], items["image_id"], strict=True):
         has_image_id = item_id.startswith(image_id)
@@ -270,7 +306,7 @@ def _short_ids(items: pd.DataFrame) -> list[str]:
 
 
 def _codes(values: Any) -> tuple[list[Any], list[int]]:
-    """The different values in order of appearance, and the place of each."""
+    """Return the different values in order of appearance, and the place of each value among these."""
     codes_by_value: dict[Any, int] = {}
     codes: list[int] = []
     for value in values:
@@ -283,7 +319,7 @@ def _base64(numbers: Any) -> str:
 
 
 def _picture(path: Path) -> str | None:
-    """A small copy as a data address; None where the file is no picture that can be read."""
+    """Return a small copy as a data address; None where the file is no picture that can be read."""
     from PIL import Image, ImageOps, features
 
     form = "WEBP" if features.check("webp") else "JPEG"
@@ -299,4 +335,6 @@ def _picture(path: Path) -> str | None:
             white.convert("RGB").save(buffer, format=form, quality=60)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
-    return f"data:image/{form.lower()};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+    encoded = base64.b64encode(buffer.getvalue()).decode()
+    return f"data:image/{form.lower()};base64,{encoded}"

@@ -154,11 +154,11 @@ class Influences:
         if n_raters < 2:
             return 0.0
 
-        _, rater_of_image = np.unique(
-            self.image * (int(self.rater.max()) + 1) + self.rater, return_inverse=True
-        )
+        # A number for each rater of each image, of which those that occur are numbered anew.
+        numbers = self.image * (int(self.rater.max()) + 1) + self.rater
+        _, image_and_rater = np.unique(numbers, return_inverse=True)
         by_rater = _sum_of_squares(self.rating, self.rater)
-        by_both = _sum_of_squares(self.rating, rater_of_image)
+        by_both = _sum_of_squares(self.rating, image_and_rater)
         return max(0.0, (by_rater - by_both) * n_raters / (n_raters - 1))
 
 
@@ -249,13 +249,12 @@ class PoweredMean:
 
         The variance of n ratings is S² (1 / n - 1 / N) for the given captions.
         """
-        n, n_captions = self.classical.n_rated, self.classical.n_captions
         classical = self.classical.influences.variance("images")
         powered = self.powered.influences.variance("images")
         if not powered:
-            return float(n_captions)
+            return float(self.classical.n_captions)
 
-        return n * classical / powered
+        return self.classical.n_rated * classical / powered
 
     def subtract(self, other: PoweredMean) -> PoweredMean:
         """Return the difference of two means."""
@@ -271,7 +270,7 @@ class _Rated:
     Attributes:
         captions: their numbers, shape (n_rated,).
         index: the rated caption of each rating, shape (n_ratings,).
-        share: of the ratings' caption, one over its number of ratings, shape (n_ratings,).
+        share: one over the number of ratings that the rating's caption has, shape (n_ratings,).
         ratings: the mean ratings, shape (n_rated,).
         images, strata: of each, shape (n_rated,).
         weights: how many captions each stands for, as shares that sum to 1.
@@ -308,9 +307,10 @@ class _Rated:
             drawn = sample.probabilities[captions]
         weights = 1 / drawn
 
-        # Each image once in each stratum.
-        pairs = np.unique(images * n_strata + strata)
-        n_images = np.bincount(pairs % n_strata, minlength=n_strata).astype(np.float64)
+        # Each image once in each stratum; the remainder of its number there is the stratum.
+        image_in_stratum = np.unique(images * n_strata + strata)
+        stratum_of_image = image_in_stratum % n_strata
+        n_images = np.bincount(stratum_of_image, minlength=n_strata).astype(np.float64)
         # A stratum with one rated image says nothing of its variance.
         factor = n_images / np.maximum(n_images - 1, 1)
         return cls(
@@ -391,7 +391,7 @@ def _estimate(sample: RatedSample, rated: _Rated, predicted: Predictions) -> Est
         weight = float(weights @ (centred * rated.ratings)) / variance
         leverage = weights * centred**2 / variance
     if predicted.is_joint:
-        # What was fitted to ratings has their direction.
+        # Joined predictions were fitted to ratings, so that they rise with them; a negative weight would be noise.
         weight = max(0.0, weight)
 
     value = float(weights @ (rated.ratings - weight * predictions))
@@ -399,6 +399,7 @@ def _estimate(sample: RatedSample, rated: _Rated, predicted: Predictions) -> Est
     # A caption that alone fixes the weight has no residual of its own.
     residuals = residuals / np.maximum(1 - leverage, MIN_FREE)
 
+    # Factors of errors are the roots of those of variances.
     root = np.sqrt(rated.factor)
     by_caption = weights * root * rated.centre(residuals)
     sampling = by_caption * np.sqrt(1 - rated.drawn)
@@ -446,8 +447,10 @@ def predict_other_folds(
 
     _, image = np.unique(sample.images[captions], return_inverse=True)
     n_images = int(image.max()) + 1
-    folds = np.random.default_rng(seed).permutation(np.arange(n_images) % min(FOLDS, n_images))
-    fold = folds[image]
+    n_folds = min(FOLDS, n_images)
+    # Folds of equal size, or of one image more, in random order.
+    fold_of_image = np.random.default_rng(seed).permutation(np.arange(n_images) % n_folds)
+    fold = fold_of_image[image]
 
     slopes = _fit_other_folds(of_rated, ratings, fold)
     predictions = np.einsum("ij,ij->i", of_rated, slopes[fold])
@@ -465,13 +468,16 @@ def _fit_other_folds(scores: Floats, ratings: Floats, fold: Ints) -> Floats:
     """
     n_metrics = scores.shape[1]
     columns = np.column_stack([np.ones(len(ratings)), scores, ratings])
-    is_in_other_fold = (np.arange(int(fold.max()) + 1)[:, None] != fold).astype(np.float64)
+    folds = np.arange(int(fold.max()) + 1)
+    is_in_other_fold = (folds[:, None] != fold).astype(np.float64)
     products = columns[:, :, None] * columns[:, None, :]
     sums = np.tensordot(is_in_other_fold, products, axes=1)
 
-    # Sums of squares and products about the means of the other folds.
+    # Sums of squares and products about the means of the other folds. The first column is 1, so that its products are
+    # the number of captions and the totals of the other columns.
+    counts = sums[:, :1, :1]
     totals = sums[:, 0, 1:]
-    centred = sums[:, 1:, 1:] - totals[:, :, None] * totals[:, None, :] / sums[:, :1, :1]
+    centred = sums[:, 1:, 1:] - totals[:, :, None] * totals[:, None, :] / counts
     penalty = PENALTY * n_metrics * np.eye(n_metrics)
     slopes = np.linalg.solve(centred[:, :-1, :-1] + penalty, centred[:, :-1, -1:])
     return slopes[:, :, 0]

@@ -40,9 +40,13 @@ class _OfferedFile:
         return digest.hexdigest()
 
     def is_right(self, source: SourceFile) -> bool:
+        """Tell whether the file has the hash of a source; it has not where the source has none."""
         if source.sha256 or not source.git_blob:
             return self.sha256 == source.sha256
-        digest = hashlib.sha1(b"blob %d\0" % sum(map(len, self.chunks())), usedforsecurity=False)
+
+        # Git hashes a file's size before its content.
+        n_bytes = sum(map(len, self.chunks()))
+        digest = hashlib.sha1(b"blob %d\0" % n_bytes, usedforsecurity=False)
         for chunk in self.chunks():
             digest.update(chunk)
         return digest.hexdigest() == source.git_blob
@@ -93,27 +97,31 @@ def take(
             raise NothingFoundError(
                 f"dataset {card.name}: {source_path} has none of its files ({names})"
             )
-        done: list[Path] = []
+
+        written: list[Path] = []
         if has_matches:
             with locked(root, note):
                 for source, matches in matches_by_source.items():
                     for path, entry in matches:
                         remark = _copy(entry, root / path, source)
                         note(f"{root / path}: from {entry.name}; {remark}")
-                        done.append(root / path)
-    return done
+                        written.append(root / path)
+    return written
 
 
 def _copy(entry: _OfferedFile, path: Path, source: SourceFile) -> str:
     """Copy a file, and return a remark about its hash."""
     with arriving(path) as temporary:
         write(entry.chunks(), temporary)
-        verdict = fits(temporary, source) if path.name == Path(source.path).name else None
-    return {
-        True: "of the card's revision",
-        False: "warning: its hash is not that of the card's revision; captau data verify counts it",
-        None: "no hash of it is known",
-    }[verdict]
+        # Another form of the source has a name of its own, and no hash.
+        is_own_form = path.name == Path(source.path).name
+        has_right_hash = fits(temporary, source) if is_own_form else None
+
+    if has_right_hash is None:
+        return "no hash of it is known"
+    if has_right_hash:
+        return "of the card's revision"
+    return "warning: its hash is not that of the card's revision; captau data verify counts it"
 
 
 def _entries(source_path: Path, stack: ExitStack) -> list[_OfferedFile]:
@@ -171,19 +179,22 @@ def _matches(
     It is one file; where that is missing, the files of another form of it, maybe in parts.
     """
     entry = _pick(source, entries, source_path)
-    if entry and (is_named or entry.is_right(source) or not (source.sha256 or source.git_blob)):
+    has_hash = bool(source.sha256 or source.git_blob)
+    if entry and (is_named or not has_hash or entry.is_right(source)):
         return [(PurePosixPath(source.path), entry)]
+
+    candidates = entries
     if not is_named:
         # A file of a common name counts only where a folder says whose it is.
-        folder = PurePosixPath(source.path).parts[0].lower()
-        all_entries = entries
-        entries = []
-        for entry in all_entries:
-            if folder in f"{source_path.name}/{entry.name}".lower():
-                entries.append(entry)
+        dataset_folder = PurePosixPath(source.path).parts[0].lower()
+        candidates = []
+        for entry in entries:
+            if dataset_folder in f"{source_path.name}/{entry.name}".lower():
+                candidates.append(entry)
+
     for pattern in map(PurePosixPath, source.also):
         matching: list[tuple[int, _OfferedFile]] = []
-        for entry in entries:
+        for entry in candidates:
             if fnmatch(PurePosixPath(entry.name).name, pattern.name):
                 matching.append((_common_end(entry.name, str(pattern)), entry))
 
@@ -195,6 +206,7 @@ def _matches(
                 parts[pattern.with_name(PurePosixPath(entry.name).name)] = entry
         if parts:
             return list(parts.items())
+
     return []
 
 
@@ -219,21 +231,23 @@ def _pick(
     for entry in named:
         if entry.sha256 not in foreign:
             near.setdefault(entry.sha256, (_common_end(entry.name, source.path), entry))
-    ranked = sorted(near.values(), key=lambda pair: -pair[0])
-    if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
+
+    most_common = max((n_common for n_common, _ in near.values()), default=0)
+    nearest = [entry for n_common, entry in near.values() if n_common == most_common]
+    if len(nearest) > 1:
         raise InputError(
-            f"{source_path}: both {ranked[0][1].name} and {ranked[1][1].name} may be {source.path}; "
+            f"{source_path}: both {nearest[0].name} and {nearest[1].name} may be {source.path}; "
             f"set source= to the right file or to its folder"
         )
-    return ranked[0][1] if ranked else None
+    return nearest[0] if nearest else None
 
 
 def _common_end(name: str, path: str) -> int:
     """Count the folders right above the file that are the same."""
-    folders = PurePosixPath(name).parts[-2::-1]
-    own_folders = PurePosixPath(path).parts[-2::-1]
+    folders = PurePosixPath(name).parts[:-1]
+    own_folders = PurePosixPath(path).parts[:-1]
     n_common = 0
-    for folder, own_folder in zip(folders, own_folders, strict=False):
+    for folder, own_folder in zip(reversed(folders), reversed(own_folders), strict=False):
         if folder.lower() != own_folder.lower():
             break
         n_common += 1

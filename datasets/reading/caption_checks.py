@@ -60,8 +60,9 @@ class TextCheck:
         is_of_captions, is_of_references: of which texts it is.
         is_fatal: whether a submission with such a caption is not valid.
         needs_sign: whether only a text with one of `caption_patterns.SIGNS` can have the fault.
-        least_share: of which share of a file's texts it is a fault, where single ones may well have it; 0 for any.
-        least_count: of how many texts it then is one.
+        least_share: the share of a file's texts from which on it is a fault, where single whole texts may well have it;
+            0 where one text is enough.
+        least_count: how many texts at least such a share has to be.
     """
 
     code: str
@@ -147,7 +148,7 @@ def _is_one_word(text: str) -> bool:
 def _is_loop(text: str) -> bool:
     """Tell whether the same words stand in a row several times, as where a model is caught in a loop."""
     words = [word.strip(".,;:!?") for word in text.lower().split()]
-    # Nearly all captions are told so at once.
+    # Nearly all captions have too few repeated words for any loop.
     n_repeated = len(words) - len(set(words))
     if n_repeated >= min(_LOOPS.values()):
         for n_words in range(1, min(_LONGEST_PHRASE, len(words) // 2) + 1):
@@ -160,6 +161,7 @@ def _is_loop(text: str) -> bool:
 
 def _repeats(words: Sequence[str], n_words: int, n_times: int) -> bool:
     """Tell whether a phrase of so many words stands so many times in a row."""
+    # Each word but those of the last repetition is the same as the one a phrase's length later.
     needed = n_words * (n_times - 1)
     n_alike = 0
     for word, later_word in zip(words, words[n_words:], strict=False):
@@ -471,9 +473,10 @@ def _find_glued(texts: Sequence[PlacedText], noun: str) -> list[SuspectedFault]:
         holding = [text for text in texts if separator.pattern.search(text.text)]
         if separator.is_common:
             holding = [text for text in holding if not _is_prose(text.text, separator.pattern)]
-        # A bar in one caption is a bar.
+        # One caption may hold a bar that joins nothing.
         is_common = separator.is_common or (is_of_captions and is_character)
-        if holding and not (is_common and 2 * len(holding) < len(texts)):
+        is_rare = 2 * len(holding) < len(texts)
+        if holding and not (is_common and is_rare):
             texts_by_sign[separator.sign] = holding
 
     if has_one_each and not texts_by_sign:
@@ -552,10 +555,12 @@ def _find_rare_signs(texts: Sequence[PlacedText], *, without_markup: bool) -> li
 
 def _is_of_script(sign: str, text: str) -> bool:
     """Tell whether a sign is a vowel sign, or of the punctuation of a script that is not Latin."""
+    # Unicode's categories: M are marks such as vowel signs, C formats, S symbols, Pi and Pf quotes.
     categories = {unicodedata.category(character) for character in sign}
     kinds = {category[0] for category in categories}
     if sign.isascii() or kinds <= {"S"}:
         return False
+
     # Quotes are of every script.
     if not kinds.isdisjoint("MC") or not categories.isdisjoint(("Pi", "Pf")):
         return True
@@ -571,10 +576,10 @@ def _run_text_checks(
     for check in checks:
         candidates = with_sign if check.needs_sign else texts
         faulty = [text for text in candidates if check.has_fault(text.text, text.image_id)]
-        is_usual = check.least_share and (
-            len(faulty) < max(check.least_count, check.least_share * len(texts))
-        )
-        if faulty and not is_usual:
+        n_least = 1.0
+        if check.least_share:
+            n_least = max(check.least_count, check.least_share * len(texts))
+        if len(faulty) >= n_least:
             finding = _make_finding(
                 check.code,
                 check.words,
@@ -583,9 +588,9 @@ def _run_text_checks(
                 noun,
                 is_fatal=check.is_fatal,
             )
-            findings.setdefault(check.code, finding)
-            # Two checks may have one code.
-            if len(finding.lines) > len(findings[check.code].lines):
+            # Two checks may have one code; the one that finds more stands.
+            earlier = findings.get(check.code)
+            if earlier is None or len(finding.lines) > len(earlier.lines):
                 findings[check.code] = finding
 
     return list(findings.values())

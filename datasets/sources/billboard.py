@@ -42,7 +42,10 @@ def _source(system: str, metric: str, sha256: str) -> SourceFile:
     )
 
 
-FILES = {(s, m): _source(s, m, sha256) for (s, m), sha256 in _HASHES.items()}
+FILES = {
+    (system, metric): _source(system, metric, sha256)
+    for (system, metric), sha256 in _HASHES.items()
+}
 #: CLIPScore is 2.5 times a cosine that is 0 at least.
 _SCALE = Scale(0, 2.5)
 CARD = Card(
@@ -78,7 +81,7 @@ def load_billboard_thumb(root: Path) -> CaptionSet:
         captions[system, image_id] = caption
 
     builder = CaptionSetBuilder(joins_equal=False)
-    numbers: dict[tuple[str, str], int] = {}
+    item_numbers: dict[tuple[str, str], int] = {}
     for (system, metric), table in tables.items():
         image_ids = table.texts("seg_id")
         scores = table.floats("score", _SCALE)
@@ -88,8 +91,8 @@ def load_billboard_thumb(root: Path) -> CaptionSet:
                 raise InputError(
                     f"{location}: {system} has no caption of image '{image_id}' in THumB"
                 )
-            if key not in numbers:
-                numbers[key] = builder.add_item(image_id, captions[key], system=system)
-            builder.rate(numbers[key], metric, "BILLBOARD", score)
+            if key not in item_numbers:
+                item_numbers[key] = builder.add_item(image_id, captions[key], system=system)
+            builder.rate(item_numbers[key], metric, "BILLBOARD", score)
 
     return builder.build(CARD)

@@ -4,9 +4,12 @@ A value is LZ4-framed msgpack `{input_ids, img_fname, target}`. The candidate is
 bert-base-cased word pieces and is joined back at `##`, which puts blanks around punctuation. References are joined
 from elsewhere, by image.
 
-The blanks move Composite's coefficients by two tenths: "in the scene.The dog" is other tokens than "in the scene . the dog". So
-its captions have the text that FLEUR's file of scores holds. Where one of these files is not there, the judgements are read from the FLEUR release's JSON, which holds the captions as text and the references too. CapEval1k's may be a table, `capeval.csv`, with the
-columns `image, caption, references, value` (0 to 1) and `system`: what `captau collect export` writes.
+The blanks move Composite's coefficients by two tenths: "in the scene.The dog" is other tokens than "in the scene . the
+dog". So its captions have the text that FLEUR's file of scores holds. Where one of these files is not there, Composite is
+read from the FLEUR release's JSON alone, which holds captions as text, references and judgements.
+
+In CapEval1k's place there may be a table, `capeval.csv`, with the columns `image, caption, references, value` (0 to 1) and
+`system`: what `captau collect export` writes.
 """
 
 from __future__ import annotations
@@ -194,7 +197,7 @@ COMPOSITE = replace(
     expected={name: sum(part.expected[name] for part in _PARTS) for name in COMPOSITE_8K.expected},
 )
 
-#: Of file names that bear their source: what is behind it is the image's id.
+#: The beginning of a file name that names its source; the image's id stands behind it.
 _SOURCE = re.compile(r"(coco_(train|val|test)\d{4}|flickr8k|flickr30k|pascal50s)_.")
 
 _RELEASED_HASHES = {
@@ -204,7 +207,7 @@ _RELEASED_HASHES = {
 
 @dataset(CAPEVAL1K)
 def load_capeval1k(root: Path) -> CaptionSet:
-    """CapEval1k: four systems' captions of 250 COCO images (Lee et al. 2021, section 4.3)."""
+    """Read CapEval1k: four systems' captions of 250 COCO images (Lee et al. 2021, section 4.3)."""
     if CAPEVAL_TABLE in used(root, CAPEVAL1K):
         return _from_table(find(root, CAPEVAL1K, CAPEVAL_TABLE))
 
@@ -269,20 +272,22 @@ def load_composite(root: Path) -> CaptionSet:
 
 def _flickr30k_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
     find(root, card, FLICKR30K_TOKENS)  # or an error that says how to get it
-    *captions, names = locate_all(root, card, FLICKR30K_TOKENS)
-    # The whole file of tokens alone, or Multi30k's five files with that of the images' names.
-    if not captions:
-        return references_of(read_token_file(names))
+    # The whole file of tokens alone, or Multi30k's five files and, as the last, that of the images' names.
+    *caption_files, last_file = locate_all(root, card, FLICKR30K_TOKENS)
+    if not caption_files:
+        return references_of(read_token_file(last_file))
 
-    image_ids = read_text(names).split()
-    references: list[list[str]] = []
-    for path in captions:
+    image_ids = read_text(last_file).split()
+    columns: list[list[str]] = []
+    for path in caption_files:
         lines = [collapse_blanks(line) for line in _read_packed_lines(path)]
         if len(lines) != len(image_ids):
-            raise InputError(f"{path}: {len(lines)} lines, where {names} has {len(image_ids)}")
-        references.append(lines)
+            raise InputError(f"{path}: {len(lines)} lines, where {last_file} has {len(image_ids)}")
+        columns.append(lines)
 
-    return dict(zip(image_ids, zip(*references, strict=True), strict=True))
+    # Each image has one reference of each file.
+    references = zip(*columns, strict=True)
+    return dict(zip(image_ids, references, strict=True))
 
 
 def _read_packed_lines(path: Path) -> list[str]:
@@ -371,7 +376,7 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
             f"{folder / 'data.mdb'}: not a complete LMDB ({error}); it may be truncated; get a new copy"
         ) from error
 
-    out: list[tuple[str, str, float]] = []
+    judged_rows: list[tuple[str, str, float]] = []
     # Keys are texts of numbers: the shorter one is the smaller number.
     for key, value in sorted(rows, key=lambda row: (len(row[0]), row[0])):
         where = f"{folder / 'data.mdb'}: key '{key.decode('utf-8', 'replace')}'"
@@ -391,9 +396,9 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
 
         candidate = " ".join([pieces[word_id] for word_id in ids]).replace(" ##", "")
         image = field(row, "img_fname", str, where).removesuffix(".npz")
-        out.append((image, candidate, float(field(row, "target", float, where))))
+        judged_rows.append((image, candidate, float(field(row, "target", float, where))))
 
-    return out
+    return judged_rows
 
 
 # What `check_whole` runs in a process of its own: are all pages there, can all be read?
@@ -442,10 +447,20 @@ def _caption_set(
     references: Mapping[str, tuple[str, ...]],
     texts_by_form: Mapping[tuple[str, str], str] | None = None,
 ) -> CaptionSet:
-    """Read a database; its captions have the text that is given for their image and `comparison_form`, if any is."""
+    """Read a database.
+
+    Args:
+        root: the data folder.
+        card: its third source has the references.
+        references: by image id.
+        texts_by_form: captions as they were written, by image id and `comparison_form`; they take the place of the
+            database's, which were joined from word pieces.
+    """
     database = find(root, card, card.sources[0])
     rows = read_lmdb(database.parent, find(root, card, VOCABULARY))
 
+    references_path = card.sources[2].path
+    written_texts = texts_by_form or {}
     image_ids: list[str] = []
     captions: list[str] = []
     values: list[float] = []
@@ -453,11 +468,12 @@ def _caption_set(
         image_id = image_id_of(image)
         if image_id not in references:
             raise InputError(
-                f"dataset {card.name}: image '{image_id}' has no references in {card.sources[2].path}"
+                f"dataset {card.name}: image '{image_id}' has no references in {references_path}"
             )
+
         key = (image_id, comparison_form(candidate))
         image_ids.append(image_id)
-        captions.append((texts_by_form or {}).get(key, candidate))
+        captions.append(written_texts.get(key, candidate))
         values.append(target)
 
     return _rated(

@@ -22,7 +22,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -47,9 +46,9 @@ from .text import TextModel, TextModelMetric, load_model, load_tokenizer, quiet
 class BertScore(TextModelMetric):
     """Precision, recall or F of BERTScore, of the best of several references, as bert-score has it.
 
-    With x the tokens of a reference and y those of a candidate, both without the special ones where
-    they weigh and with them where they are matched against:
+    With x the tokens of a reference and y those of a candidate:
     R = Σ_x w(x) max_y cos(x, y) / Σ_x w(x), P likewise over y, F = 2PR/(P+R). An empty text has 0.
+    Sums leave out the special tokens; a maximum is over them as well.
 
     Args:
         model: a folder, or a name in the weights folder, the Hugging Face cache, or of a package.
@@ -106,21 +105,27 @@ class BertScore(TextModelMetric):
             weigh = TokenIdf(rows, position, features, has_candidates=False)
 
         lengths = features.lengths
-        of_rows = lengths[[position[caption] for caption in rows.captions]]
-        of_references: list[NDArray[np.int64]] = []
+        candidate_lengths = lengths[[position[caption] for caption in rows.captions]]
+        reference_lengths: list[NDArray[np.int64]] = []
         for texts in rows.references:
-            of_references.append(lengths[[position[text] for text in texts]])
-        padded = self._padded(of_rows, of_references)
+            reference_lengths.append(lengths[[position[text] for text in texts]])
+        padded = self._padded(candidate_lengths, reference_lengths)
+
         combine = np.max if self.references == "max" else np.mean
         scores = np.empty((len(rows), 3))
 
-        # Rows of the same references stand together, so that these are read and normalised once.
-        order = sorted(range(len(rows)), key=rows.references.__getitem__)
-        for texts, same_rows in groupby(order, key=rows.references.__getitem__):
+        # The references of rows that share them are read and normalised once.
+        rows_by_references: dict[tuple[str, ...], list[int]] = {}
+        for i, texts in enumerate(rows.references):
+            rows_by_references.setdefault(texts, []).append(i)
+
+        for texts, same_rows in rows_by_references.items():
             references = _Side(features[[position[text] for text in texts]], weigh)
             for i in same_rows:
                 candidate = _Side(features[[position[rows.captions[i]]]], weigh)
-                scores[i] = combine(_matched(candidate, references, *padded[i]), axis=1)
+                short_references, short_candidates = padded[i]
+                by_reference = _matched(candidate, references, short_references, short_candidates)
+                scores[i] = combine(by_reference, axis=1)
 
         if baseline is not None:
             scores = (scores - baseline) / (1 - baseline)
@@ -129,7 +134,7 @@ class BertScore(TextModelMetric):
     def _padded(
         self, candidates: NDArray[np.int64], references: list[NDArray[np.int64]]
     ) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-        """For each row and each of its references, whether bert-score pads reference and candidate.
+        """Tell for each row and each of its references whether bert-score pads reference and candidate.
 
         Args:
             candidates: lengths in tokens, shape (n,).
@@ -166,7 +171,7 @@ class BertScore(TextModelMetric):
         return layer
 
     def _baseline(self, layer: int) -> NDArray[np.float64]:
-        """P, R and F of unrelated sentences, shape (3,)."""
+        """Return P, R and F of unrelated sentences, shape (3,)."""
         package = find_spec("bert_score")
         assert package is not None
         assert package.origin is not None
@@ -300,13 +305,13 @@ class _Side:
         vectors = table[:, :-1]
         self.vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         self.weights = weigh(table[:, -1].astype(np.int64))
-        self.lengths = np.array([len(f) for f in features])
+        self.lengths = np.array([len(feature) for feature in features])
         self.starts = np.cumsum(self.lengths) - self.lengths
         # A text of the two special tokens alone is empty.
-        self.empty = self.lengths == 2
+        self.is_empty = self.lengths == 2
 
     def sums(self, values: Floats) -> Floats:
-        """Sums over each text's tokens, along the last axis."""
+        """Return the sums over each text's tokens, along the last axis."""
         return np.add.reduceat(values, self.starts, axis=-1)
 
 
@@ -316,13 +321,14 @@ def _matched(
     short_references: NDArray[np.bool_],
     short_candidates: NDArray[np.bool_],
 ) -> Floats:
-    """P, R and F of a candidate against each of its references, shape (3, references)."""
+    """Return P, R and F of a candidate against each of its references, shape (3, references)."""
     cosines = (candidate.vectors @ references.vectors.T).astype(np.float64)
-    # Best partner in each reference, shape (tokens, references); in the candidate, (tokens of all,).
+    # The greatest cosine of each candidate's token with each reference, shape (tokens, references), and of each
+    # reference's token with the candidate, shape (tokens of all references,).
     of_candidate = np.maximum.reduceat(cosines, references.starts, axis=1)
     of_references = cosines.max(axis=0)
 
-    # Padding counts as a cosine of 0, which no lesser one undercuts.
+    # Padding counts as a cosine of 0, so that no maximum is below it.
     of_candidate = np.where(short_references, np.maximum(of_candidate, 0), of_candidate)
     short = np.repeat(short_candidates, references.lengths)
     of_references = np.where(short, np.maximum(of_references, 0), of_references)
@@ -331,11 +337,13 @@ def _matched(
         precision = candidate.weights @ of_candidate / candidate.weights.sum()
         weighted = references.sums(references.weights * of_references)
         recall = weighted / references.sums(references.weights)
-        empty = references.empty | candidate.empty
+        is_empty = references.is_empty | candidate.is_empty
         # As bert-score has it: F of what it then sets to 0 is NaN, which becomes 0 as well.
         f = np.nan_to_num(2 * precision * recall / (precision + recall), nan=0.0)
 
-    return np.stack([np.where(empty, 0.0, precision), np.where(empty, 0.0, recall), f])
+    precision = np.where(is_empty, 0.0, precision)
+    recall = np.where(is_empty, 0.0, recall)
+    return np.stack([precision, recall, f])
 
 
 @dataclass(frozen=True)
@@ -405,7 +413,7 @@ class BertTbr(TextModelMetric, FromFiles):
     endings: ClassVar[Mapping[str, tuple[str, ...]]] = {"stop_words": (".txt",)}
 
     def compute(self, rows: Rows) -> Floats:
-        """Scores of shape (len(rows),).
+        """Return scores of shape (len(rows),).
 
         Raises:
             InputError: where the model or the stop words cannot be read.
@@ -423,8 +431,8 @@ class BertTbr(TextModelMetric, FromFiles):
         tokenizer = load_tokenizer(model.folder, model.limit)
         weigh = TokenIdf(rows, position, features, has_candidates=True)
 
-        def of(text: str) -> Tokens:
-            table = features[[position[text]]][0]
+        def make_tokens(text: str) -> Tokens:
+            (table,) = features[[position[text]]]
             vectors = table[:, :-1].astype(np.float64)
             ids = table[1:-1, -1].astype(np.int64)
             return Tokens(
@@ -433,16 +441,16 @@ class BertTbr(TextModelMetric, FromFiles):
                 weigh(ids),
             )
 
-        uses_own_words = self.added == "intended"
+        own_vectors = self.added == "intended"
         scores = np.empty(len(rows))
         with progress_counter(self.spec, len(rows)) as advance:
-            for i, (candidate, refs) in enumerate(zip(rows.captions, rows.references, strict=True)):
+            for i, candidate in enumerate(rows.captions):
                 scores[i] = recall(
-                    of(candidate),
-                    list(map(of, refs)),
+                    make_tokens(candidate),
+                    [make_tokens(text) for text in rows.references[i]],
                     stop_words,
                     self.threshold,
-                    own_vectors=uses_own_words,
+                    own_vectors=own_vectors,
                 )
                 advance(1)
         return scores
@@ -464,7 +472,10 @@ def recall(
     # matched[i][j]: which tokens of reference j reference i matches.
     matched: list[list[NDArray[np.bool_]]] = []
     for matching in references:
-        matched.append([_best(matching.inner, j.inner) > threshold for j in references])
+        by_reference: list[NDArray[np.bool_]] = []
+        for reference in references:
+            by_reference.append(_best(matching.inner, reference.inner) > threshold)
+        matched.append(by_reference)
 
     is_content_word = np.array([word not in stop_words for word in candidate.words], dtype=bool)
 
@@ -484,10 +495,11 @@ def recall(
         words = list(reference.words)
         weights = list(reference.weights)
         vectors: list[Floats] = []
-        for j, k in added:
-            words.append(references[j].words[k])
-            weights.append(references[j].weights[k])
-            vectors.append(references[j].vectors[k + 1 if own_vectors else k])
+        for index, k in added:
+            other = references[index]
+            words.append(other.words[k])
+            weights.append(other.weights[k])
+            vectors.append(other.vectors[k + 1 if own_vectors else k])
         if not own_vectors:
             # Row k of `vectors` is the token before the k-th.
             vectors = [reference.vectors[-1], *vectors][: len(added)]
@@ -508,7 +520,7 @@ def recall(
 
 
 def _best(text: Floats, tokens: Floats) -> Floats:
-    """The greatest cosine of each token with those of a text, 0 at least, shape (len(tokens),)."""
+    """Return the greatest cosine of each token with those of a text, 0 at least, shape (len(tokens),)."""
     if not len(text):
         return np.zeros(len(tokens))
     return np.maximum((text @ tokens.T).max(axis=0, initial=0.0), 0.0)

@@ -41,7 +41,7 @@ class _ClipMetric(Metric):
             model's own.
         prefix: stands before every text.
         long: texts longer than the model's context are cut short, or split by sentences
-            (`text_directions`).
+            (`measure_texts`).
         batch_size: texts or images at a time.
         device: auto takes CUDA or MPS where they are.
         precision: auto is what the authors computed with: float16 on CUDA for CLIPScore, else float32.
@@ -81,7 +81,14 @@ class _ClipMetric(Metric):
         device = resolve(self.device) if self.device == "auto" else self.device
         precision = precision_on(self.precision, device, self.half)
         try:
-            clip = Clip.of(self.spec, self.model, self.checkpoint, "cpu", precision, 1)
+            clip = Clip.of(
+                metric=self.spec,
+                model=self.model,
+                checkpoint=self.checkpoint,
+                device="cpu",
+                precision=precision,
+                batch_size=1,
+            )
             configs = [clip.folder / CONFIG] if clip.folder else []
             weights = f"{clip.weights}|{hash_of(configs)}"
         except InputError:
@@ -91,7 +98,14 @@ class _ClipMetric(Metric):
     def _clip(self) -> Clip:
         device = resolve(self.device)
         precision = precision_on(self.precision, device, self.half)
-        return Clip.of(self.spec, self.model, self.checkpoint, device, precision, self.batch_size)
+        return Clip.of(
+            metric=self.spec,
+            model=self.model,
+            checkpoint=self.checkpoint,
+            device=device,
+            precision=precision,
+            batch_size=self.batch_size,
+        )
 
     def compute(self, rows: Rows) -> Floats:
         clip = self._clip()
@@ -111,19 +125,19 @@ class _ClipMetric(Metric):
         texts_of = measure_texts(
             unique,
             features,
-            find_positions(features, 1),
-            self.long,
-            lambda text: clip.fits(self.prefix + text),
-            lambda pieces: clip.texts([self.prefix + piece for piece in pieces], remark),
+            long_positions=find_positions(features, 1),
+            policy=self.long,
+            fits=lambda text: clip.fits(self.prefix + text),
+            encode=lambda pieces: clip.texts([self.prefix + piece for piece in pieces], remark),
         )
         if texts_of.remark:
             remark(texts_of.remark)
 
         pictures = None
         paths = [image for image in rows.images if image is not None]
-        order = {path: i for i, path in enumerate(dict.fromkeys(paths))}
+        picture_position = {path: i for i, path in enumerate(dict.fromkeys(paths))}
         if "images" in self.needs:
-            pictures = clip.images(list(order), remark)
+            pictures = clip.images(list(picture_position), remark)
 
         scores = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
@@ -133,22 +147,26 @@ class _ClipMetric(Metric):
             # Several pieces a caption where it is split; the best of them counts.
             counts = [len(candidate.directions) for candidate in candidates]
             pieces = np.concatenate([candidate.directions for candidate in candidates])
-            row_of = np.repeat(np.arange(len(chunk)), counts)
-            starts = np.cumsum([0, *counts[:-1]])
+            row_of_piece = np.repeat(np.arange(len(chunk)), counts)
+            first_pieces = np.cumsum([0, *counts[:-1]])
 
             by_image = None
             by_text = None
             if pictures is not None:
-                picture_rows = [order[str(rows.images[i])] for i in chunk]
-                cosines = (pieces * normalise_rows(pictures[picture_rows])[row_of]).sum(axis=1)
-                by_image = self.weight * np.maximum(np.maximum.reduceat(cosines, starts), 0)
+                picture_rows = [picture_position[str(rows.images[i])] for i in chunk]
+                directions = normalise_rows(pictures[picture_rows])
+                cosines = (pieces * directions[row_of_piece]).sum(axis=1)
+                best_cosines = np.maximum.reduceat(cosines, first_pieces)
+                by_image = self.weight * np.maximum(best_cosines, 0)
             if "references" in self.needs:
                 groups: list[list[int]] = []
                 for i in chunk:
                     groups.append([position[text] for text in rows.references[i]])
                 references = texts_of.select(groups)
-                closest = _closest(pieces, [references[row].directions for row in row_of])
-                by_text = np.maximum.reduceat(closest, starts)
+                references_of_pieces = [references[row].directions for row in row_of_piece]
+                closest = _closest(pieces, references_of_pieces)
+                by_text = np.maximum.reduceat(closest, first_pieces)
+
             scores[start : start + len(chunk)] = _combine(by_image, by_text)
 
         return scores
@@ -157,13 +175,17 @@ class _ClipMetric(Metric):
 def _closest(candidates: Floats, references: Sequence[Floats]) -> Floats:
     """Return the greatest cosine to a reference, or 0 where all are below; shape (n,)."""
     counts = [len(directions) for directions in references]
-    cosines = (np.repeat(candidates, counts, axis=0) * np.concatenate(references)).sum(axis=1)
-    begins = np.cumsum([0, *counts[:-1]])
-    return np.maximum(np.maximum.reduceat(cosines, begins), 0)
+    # Each candidate beside each of its references.
+    repeated_candidates = np.repeat(candidates, counts, axis=0)
+    cosines = (repeated_candidates * np.concatenate(references)).sum(axis=1)
+
+    first_references = np.cumsum([0, *counts[:-1]])
+    greatest = np.maximum.reduceat(cosines, first_references)
+    return np.maximum(greatest, 0)
 
 
 def _combine(by_image: Floats | None, by_text: Floats | None) -> Floats:
-    """Either, or the harmonic mean of both, which is 0 where one of them is."""
+    """Return the one that is given, or the harmonic mean of both, which is 0 where one of them is."""
     if by_image is None or by_text is None:
         alone = by_text if by_image is None else by_image
         assert alone is not None

@@ -59,7 +59,7 @@ class Site(WebSite):
     Args:
         store: the challenges with their submissions.
         workers: check and evaluate; None if nobody does.
-        title: of the site; empty for the challenge's.
+        title: of the site; empty for "captau".
         address: the site as visitors see it.
 
     Attributes:
@@ -90,19 +90,21 @@ class Site(WebSite):
             "clock_warning": store.clock.warning,
         }
         super().__init__(
-            "captau.server.challenge",
-            AdminAccount(store.database),
-            store.secret,
-            address or PublicAddress(),
-            sign_ins,
-            template_values,
+            package="captau.server.challenge",
+            admin_account=AdminAccount(store.database),
+            secret=store.secret,
+            address=address or PublicAddress(),
+            sign_ins=sign_ins,
+            template_globals=template_values,
         )
 
         self.store = store
         self.workers = workers
-        self.joins = RateLimiter(joins, joins / 60)
-        self.requests = RateLimiter(requests * 3, requests)
-        self.names = RateLimiter(10 * sign_ins, sign_ins / 60)
+        # Joins are counted by the minute, requests by the second, and sign-in attempts by ten minutes.
+        self.joins = RateLimiter(burst=joins, rate=joins / 60)
+        self.requests = RateLimiter(burst=3 * requests, rate=requests)
+        # With one name, ten addresses together may sign in as often as each of them may.
+        self.names = RateLimiter(burst=10 * sign_ins, rate=sign_ins / 60)
 
         self.ended_sessions = EndedSessions(store.database)
         self.accounts = Accounts(store.database, store.clock)
@@ -147,9 +149,13 @@ class Site(WebSite):
         """
         visitor = await self.identify(request)
         if visitor.session is None or visitor.member is None:
-            # Only pages are come back to: a form cannot be sent again after signing in.
-            page = request.url.path.removeprefix(self.base) + f"?{request.url.query}".rstrip("?")
-            query = f"?{urlencode({'to': page})}" if request.method == "GET" else ""
+            query = ""
+            # Visitors come back to pages alone: a form cannot be sent again after signing in.
+            if request.method == "GET":
+                page = request.url.path.removeprefix(self.base)
+                if request.url.query:
+                    page += f"?{request.url.query}".rstrip("?")
+                query = f"?{urlencode({'to': page})}"
             raise SignInRequiredError(f"/signin{query}")
 
         return SignedIn(visitor.session, visitor.member)

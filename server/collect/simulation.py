@@ -53,7 +53,6 @@ class PlayRecord:
     scores: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     took: list[float] = field(default_factory=list[float])
     fault: str = ""
-
     turns: list[str] = field(default_factory=list[str])
 
     def add_feedback(self, phase: str, page: Page) -> None:
@@ -81,7 +80,7 @@ class Player:
     pace: float = 0.0
 
     def play(self, url: str, n_answers: int, seed: Sequence[int]) -> PlayRecord:
-        """Join, and answer so often, or until nothing is left."""
+        """Join a study and give so many answers, or as many as there are pairs or captions for."""
         rng = np.random.default_rng(list(seed))
         record = PlayRecord(self.kind)
         try:
@@ -300,17 +299,17 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
         }
         results = Results({}, run, tables=tables)
         folder.write(results.files())
-    lines = [f"\nwritten to {folder.path}"]
 
+    lines = [f"\nwritten to {folder.path}"]
     if options.database:
         lines.append(f"the answers are in {options.database}")
 
     faults = [record.fault for record in records if record.fault]
-    summary = ""
+    fault = ""
     if faults:
-        summary = f"{len(faults)} of {len(records)} players were stopped: {faults[0]}"
+        fault = f"{len(faults)} of {len(records)} players were stopped: {faults[0]}"
 
-    return SimulationReport(tables, "\n".join(lines), summary)
+    return SimulationReport(tables, "\n".join(lines), fault)
 
 
 def _describe_run(
@@ -381,11 +380,11 @@ def _points_table(records: Sequence[PlayRecord]) -> ResultTable:
         turns: list[str] = []
         for record in group:
             turns += [turn for turn in record.turns if turn.startswith("trial_")]
-        n_passed = f"{turns.count('trial_passed')} of {len(turns)}" if turns else ""
+        passed = f"{turns.count('trial_passed')} of {len(turns)}" if turns else ""
 
         if has_points:
             cells += [_mean_score(group, phase) for phase in ("tutorial", "playing", "probation")]
-            cells.append(n_passed)
+            cells.append(passed)
 
         rows.append(Row(kind, cells))
 

@@ -67,17 +67,20 @@ def difference_charts(part: ScoredCaptions) -> Iterator[Chart]:
     """
     if part.differences.empty:
         raise UnavailableChart("the run compares no two systems")
+
     for metric in part.metrics:
         rows = part.differences[part.differences["metric"] == metric]
         if len(rows):
             style = part.styles[metric]
             label = part.label(metric)
-            scale, decimals = style["scale"], style["decimals"]
+            scale = style["scale"]
+            systems = [standing.label for standing in part.standings[metric]]
             yield make_difference_chart(
                 rows.rename(columns={"system_a": "a", "system_b": "b"}),
-                {standing.label: standing.label for standing in part.standings[metric]},
-                (scale, decimals),
-                1 - part.statistics.level,
+                # A system is called by its own name.
+                labels_by_name=dict(zip(systems, systems, strict=True)),
+                number_format=(scale, style["decimals"]),
+                level=1 - part.statistics.level,
                 name=figures.slug("significance", *part.file_words, metric),
                 title=f"{part.title}: differences of {label}",
                 subject=label if scale == 1 else f"{label} ×{scale:g}",
@@ -124,8 +127,10 @@ def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
     tallest = max(len(panel) for _, panel in panels)
     if not figures.can_draw() or tallest > MAX_DRAWN_SYSTEMS:
         return {}
+
+    height = 0.35 * tallest + 1
     with figures.style():
-        figure, axes = figures.make_panels(len(panels), 2, 5, 0.35 * tallest + 1)
+        figure, axes = figures.make_panels(len(panels), most_in_row=2, width=5, height=height)
         for axis, (names, panel) in zip(axes, panels, strict=True):
             heights = range(len(panel))
             # matplotlib leaves a gap where a value is NaN, and cannot draw an infinite one.
@@ -149,17 +154,22 @@ def win_figures(battles: BattleSet, dataset: str) -> dict[str, bytes]:
     """
     if not figures.can_draw() or len(battles.systems) > MAX_DRAWN_SYSTEMS:
         return {}
+
     panels = battles.by_dimension
     size = 0.35 * len(battles.systems) + 1.5
     with figures.style():
-        figure, axes = figures.make_panels(len(panels), len(panels), 1.3 * size, size)
+        figure, axes = figures.make_panels(
+            len(panels), most_in_row=len(panels), width=1.3 * size, height=size
+        )
         for axis, part in zip(axes, panels, strict=True):
             wins, ties = part.totals
             # The system that wins most often stands on top, and on the left.
             order = np.argsort(-part.win_shares, kind="stable")
+            n_battles = wins + wins.T + ties
+            # Two systems that never met have no share.
             with np.errstate(invalid="ignore"):
-                shares = ((wins + ties / 2) / (wins + wins.T + ties))[np.ix_(order, order)]
-            axis.imshow(shares, vmin=0, vmax=1, cmap="RdBu_r")
+                shares = (wins + ties / 2) / n_battles
+            axis.imshow(shares[np.ix_(order, order)], vmin=0, vmax=1, cmap="RdBu_r")
             names = [battles.systems[i] for i in order]
             axis.set_xticks(range(len(names)), names, rotation=90)
             axis.set_yticks(range(len(names)), names)

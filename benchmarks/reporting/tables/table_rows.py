@@ -24,7 +24,16 @@ from .named_run import ColumnKey, NamedRun
 
 @dataclass
 class RowDraft:
-    """A row on its way; `texts` are what its cells' footnotes shall say."""
+    """A row of the joined table before it has its final cells, label and place.
+
+    Attributes:
+        kind: the group of the row, such as `text` or `ceilings`.
+        order: its place within the group; rows are sorted by these.
+        label: what it is called.
+        spec, signature: of its metric; empty where it is none.
+        source: the paper of a published row; empty of a computed one.
+        texts: what its cells' footnotes say.
+    """
 
     kind: str
     order: tuple[float, int, str]
@@ -45,12 +54,13 @@ class RowDraft:
 def computed_rows(
     sources: Sequence[NamedRun], columns: Mapping[ColumnKey, CoefficientColumn], intervals: str
 ) -> list[RowDraft]:
-    """The rows of the runs."""
+    """Return the rows of the runs."""
     drafts: dict[tuple[str, str, str], RowDraft] = {}
     for index, source in enumerate(sources):
         for key, row in [*source.rows, *source.mean_rows]:
             if key not in columns:
                 continue
+
             spec = row["metric"]
             style = source.styles[spec]
             kind = style.kind
@@ -62,8 +72,8 @@ def computed_rows(
             # Metrics of one spec and unlike signatures have unlike scores.
             if (kind, spec, signature) not in drafts:
                 label = source.below.get(kind, {}).get(spec, style.label)
-                named_before = {other_key[:2] for other_key in drafts}
-                if (kind, spec) in named_before:
+                # The second of one spec is told from the first by its run.
+                if any(draft.kind == kind and draft.spec == spec for draft in drafts.values()):
                     label += f" ({source.name})"
                 order = (style.order if kind in METRIC_KINDS else 0, 0, "")
                 drafts[kind, spec, signature] = RowDraft(kind, order, label, spec, signature)
@@ -71,11 +81,11 @@ def computed_rows(
             draft = drafts[kind, spec, signature]
             # Of a metric that several runs have, the first one counts.
             if key not in draft.cells:
-                rank = source.ranks.get((key[0], key[2], key[3], spec))
+                rank = source.ranks.get((key.dataset, key.dimension, key.coefficient, spec))
                 draft.cells[key] = _cell(row, rank, intervals)
                 draft.runs[key] = index
                 if math.isnan(row["value"]):
-                    reason = source.run.find_reasons(key[0]).get(spec)
+                    reason = source.run.find_reasons(key.dataset).get(spec)
                     # The remedy is of no use to a table's reader.
                     text = reason.problem if reason else row["note"]
                     draft.texts[key] = [text or "undefined"]
@@ -145,9 +155,9 @@ def find_rows(drafts: Sequence[RowDraft], name: str, option: str) -> list[RowDra
 def emphasise(key: ColumnKey, drafts: Sequence[RowDraft]) -> None:
     """Mark the best and the second best number of a column, as printed: ties share it.
 
-    More is better: of a metric where less is, the runs hold the negative's coefficients. Floors and
-    ceilings do not compete, nor does a paper's number under another protocol, or beside our own, nor a
-    rater of one seed beside the mean over the seeds.
+    The greatest is the best, also of a metric of which less is better, as its coefficients are those of the negative
+    scores. Floors and ceilings do not compete, nor does a paper's number under another protocol, or beside our own, nor
+    a rater of one seed beside the mean over the seeds.
     """
     filled: list[RowDraft] = []
     for draft in drafts:
@@ -211,7 +221,8 @@ def sort_rows(
 
 def _sorting_columns(columns: Iterable[ColumnKey], words: Sequence[str]) -> list[ColumnKey]:
     """Return the columns by which rows are sorted; the arguments are those of `sort_rows`."""
-    keys = sorted(columns, key=lambda key: key[0] != MEAN)
+    # The mean comes first.
+    keys = sorted(columns, key=lambda key: key.dataset != MEAN)
     return [_find_column(keys, words)] if words else keys
 
 
@@ -328,7 +339,8 @@ def check_labels(names: Mapping[str, str], labels: Iterable[tuple[str, str]]) ->
     """
     first_names: dict[str, str] = {}
     for name, label in labels:
-        if label in names.values() and (first := first_names.setdefault(label, name)) != name:
+        first = first_names.setdefault(label, name)
+        if label in names.values() and first != name:
             raise InputError(
                 f"names: the rows {first} and {name} would both be called '{label}'; give them different labels"
             )

@@ -134,6 +134,7 @@ def _correlate(x: Floats, y: Floats) -> CoefficientValue:
     if np.isnan(value):
         return CoefficientValue.undefined(remark(Undefined.ROUNDING))
 
+    # Without association, (1 - r) / 2 has a beta distribution, both of whose parameters are this one.
     shape = len(x) / 2 - 1
     if not shape:
         return CoefficientValue(value, 1.0)  # two points are always on a line

@@ -185,7 +185,9 @@ class TrainingSession:
             InputError: if a loss is not finite, there is no batch, or a checkpoint is damaged or belongs
                 to another training.
         """
-        checkpoint = self.folder and self.folder / f"checkpoint-{stage}.pt"
+        checkpoint = None
+        if self.folder is not None:
+            checkpoint = self.folder / f"checkpoint-{stage}.pt"
         state = _TrainingState(module, optimizer, scheduler)
         state.load(checkpoint, self._fingerprint, self.device)
         saved_at = time.monotonic()

@@ -96,15 +96,29 @@ def _upper() -> str:
     capitals: list[str] = []
     for part in LETTERS.split():
         first, _, last = part.partition("-")
-        capitals += filter(str.isupper, map(chr, range(int(first, 16), int(last or first, 16) + 1)))
-    capitals = [c for c in capitals if not "\u13a0" <= c <= "\u13f4"]
+        for code in range(int(first, 16), int(last or first, 16) + 1):
+            letter = chr(code)
+            is_cherokee = "\u13a0" <= letter <= "\u13f4"
+            if letter.isupper() and not is_cherokee:
+                capitals.append(letter)
+
     return "".join(capitals) + r"\u2160-\u216f\u24b6-\u24cf"
+
+
+def _digits() -> str:
+    """Write the ranges of the digits from their zeros."""
+    ranges: list[str] = []
+    for zero in ZEROS.split():
+        first = int(zero, 16)
+        ranges.append(f"\\u{first:04x}-\\u{first + 9:04x}")
+
+    return "".join(ranges)
 
 
 SETS = {
     "letter": _class(LETTERS),
     "mark": _class(MARKS) + r"\u00ad",
-    "digit": "".join(f"\\u{int(z, 16):04x}-\\u{int(z, 16) + 9:04x}" for z in ZEROS.split()),
+    "digit": _digits(),
     "sign": _class(SIGNS),
     "upper": _upper(),
     "space": r" \t\u00a0\u2000-\u200a\u3000",

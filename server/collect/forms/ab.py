@@ -79,8 +79,9 @@ class AbForm(Form):
     ) -> None:
         """Check that strengths are a row of numbers from 0 or 1 on, and that texts name the caption."""
         strengths = sorted(level.value for level in levels)
+        # From 1 on where 0 is left out; a row that begins later has a gap before its first.
         first = min(strengths[0], 1)
-        is_in_row = strengths == list(range(first, len(levels) + first))
+        is_in_row = strengths == list(range(first, first + len(levels)))
         if not is_in_row or first < 0 or not 1 <= strengths[-1] <= _MAX_STRENGTH:
             numbers = ", ".join(map(str, strengths))
             raise fields.error(
@@ -165,8 +166,8 @@ class AbForm(Form):
             choices = {str(strength): strength for strength, _ in self.choices(dimension)}
             text = field_value(fields, f"preference_{number}")
             if text not in choices:
-                fault = self.translate("Choose one of the answers.")
-                raise FormError(f"{fault} {dimension.question}")
+                request = self.translate("Choose one of the answers.")
+                raise FormError(f"{request} {dimension.question}")
             strengths[dimension.name] = choices[text]
 
         return [strengths, {name: -strength for name, strength in strengths.items()}]
@@ -197,11 +198,16 @@ class AbForm(Form):
             captions += answer.unit.items
 
         # Columns that some pairs lack are left out, as `dataset=file` expects.
-        systems = ["system_a", "system_b"] if all(item.system for item in captions) else []
-        references = ["references"] if all(item.references for item in captions) else []
+        has_systems = all(item.system for item in captions)
+        has_references = all(item.references for item in captions)
 
         columns = ["image", "caption_a", "caption_b", "strength" if has_grades else "winner"]
-        columns += ["dimension", "rater", *systems, *references, "seconds"]
+        columns += ["dimension", "rater"]
+        if has_systems:
+            columns += ["system_a", "system_b"]
+        if has_references:
+            columns.append("references")
+        columns.append("seconds")
 
         rows: list[list[Any]] = []
         for answer in answers.answers:

@@ -144,7 +144,7 @@ def test_systems_have_a_panel_by_dimension(drawn_figures: list[str]) -> None:
 def test_more_than_two_hundred_systems_are_not_drawn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(figure_files, "make_panels", lambda *_: 1 / 0)
+    monkeypatch.setattr(figure_files, "make_panels", lambda *_, **__: 1 / 0)
     assert system_figure(systems(1, 201)) == {}
     with pytest.raises(ZeroDivisionError):
         system_figure(systems(200, 1))
