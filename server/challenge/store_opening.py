@@ -187,7 +187,7 @@ def _claim_folder(folder: Path, first_secret: bytes) -> None:
     owner = hashlib.sha256(first_secret).hexdigest()
     if not mark.exists():
         # A start that was interrupted may have left a temporary file.
-        if any(not path.name.endswith(".tmp") for path in folder.iterdir()):
+        if any(not path.match(".*.tmp") for path in folder.iterdir()):
             raise InputError(
                 f"{folder}: submissions go into a folder of their own, and this one holds other files; "
                 f"name another, files=DIR"

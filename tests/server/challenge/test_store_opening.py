@@ -167,6 +167,14 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
     assert list(pictures.parent.iterdir()) == [pictures]
 
 
+def test_a_start_that_was_interrupted_leaves_the_folder_to_the_next(tmp_path):
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / ".1f.tmp").write_bytes(b"half a mark")
+    make_site(tmp_path).store.database.close()
+    make_site(tmp_path).store.database.close()
+    assert len((tmp_path / "files" / "site").read_text()) == 64
+
+
 def test_a_folder_of_another_site_is_left_alone(tmp_path, site):
     number = submit(site, account_of(site))
     with says("holds another site's files"):
