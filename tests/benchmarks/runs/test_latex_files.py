@@ -52,3 +52,13 @@ def test_tables_of_bench_compile_without_an_overfull_box(columns: str, tmp_path:
     text = (folder / "table.tex").read_text(encoding="utf-8")
     assert text.count(r"\begin{table") > 0
     assert "Overfull" not in compile_article(text, columns, tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on the PATH")
+@pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
+def test_metrics_as_raters_compile_without_an_overfull_box(columns: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert run_captau("agree", "metrics=bleu_1,cider", f"output_dir={folder}") == 0
+    text = (folder / "table.tex").read_text(encoding="utf-8")
+    assert r"$\omega$" in text
+    assert "Overfull" not in compile_article(text, columns, tmp_path)
