@@ -8,6 +8,7 @@ which share tokens and features through `Rows.compute_once`. Metrics that read f
 from __future__ import annotations
 
 import math
+import textwrap
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -281,7 +282,10 @@ def look_up_all(
     gaps = [key for key in keys if key not in contents]
     if gaps:
         first_gaps = list(dict.fromkeys(gaps))[:3]
-        first = ", ".join(" ".join(key) for key in first_gaps)
+        # A key may hold a whole caption, of which the beginning is enough to find it.
+        first = ", ".join(
+            textwrap.shorten(" ".join(key), 60, placeholder=" …") for key in first_gaps
+        )
         exception = ", unless protocol.undefined=drop" if label == "score" else ""
         raise InputError(
             f"{path}: no {label} for {first} ({len(gaps)} of {len(keys)} items lack one); every "

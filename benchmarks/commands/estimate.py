@@ -306,6 +306,10 @@ def _plan(
     files: dict[str, bytes] = {}
     next_steps = ["plan.csv has each image's probability; give it as chosen= with the ratings."]
     if options.images is None:
+        if options.form != "four":
+            raise InputError(
+                f"form={options.form} is the question of a study, and a study needs images=DIR, the folder of images"
+            )
         next_steps.append("images=DIR also writes a study that captau collect serves.")
     else:
         first = next(iter(captions.items.values()))

@@ -473,7 +473,10 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
         shares_by_label[label] = share
 
     title = f"{ranking.prepared.name}: how people and metrics order the systems"
-    columns, verdict = [*systems, system_ranking.SAME_ORDER], order_verdict(shares_by_label)
+    columns, verdict = (
+        [*systems, system_ranking.SAME_ORDER],
+        order_verdict(shares_by_label, len(systems)),
+    )
     notes = [system_ranking.same_order_note(dimension, people["dimension"].nunique())]
     return ResultTable(title, "order by", columns, rows, notes=notes, verdict=verdict)
 

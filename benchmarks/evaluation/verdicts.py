@@ -201,11 +201,12 @@ def agreement_verdict(alphas: Mapping[str, float]) -> str:
     )
 
 
-def order_verdict(shares: Mapping[str, float]) -> str:
+def order_verdict(shares: Mapping[str, float], n_systems: int = 3) -> str:
     """Say which metrics order systems most as people do.
 
     Args:
         shares: by the metrics' labels, the share of pairs of systems in people's order; NaN where it is undefined.
+        n_systems: the number of systems; of two there is one pair, which a coin orders as people do half of the time.
     """
     labels_by_share: dict[float, list[str]] = {}
     for label, share in shares.items():
@@ -217,6 +218,11 @@ def order_verdict(shares: Mapping[str, float]) -> str:
     highest_share = max(labels_by_share)
     closest = labels_by_share[highest_share]
     names, is_one = list_words(closest), len(closest) == 1
+    if n_systems == 2 and highest_share == 1:
+        return (
+            f"{names} put{'s' * is_one} the same one of the two systems first as people do; one pair of systems says little of "
+            "a metric."
+        )
     if highest_share == 1:
         return f"{names} order{'s' * is_one} the systems as people do."
     verb, share = "comes" if is_one else "come", f"{100 * highest_share:.0f} %"

@@ -247,7 +247,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
 
     run: Path = option(
         "last",
-        f"a finished run; {_LAST}. Runs of rank, agree, sensitivity, thresholds and calibrate have the figures that they drew",
+        f"a finished run; {_LAST}. Runs of rank, agree, sensitivity, thresholds and calibrate have the figures that they drew (calibrate: reliability, roc)",
         takes="DIR",
         read=lambda folder, _: find_run(folder),
     )

@@ -225,6 +225,11 @@ def _metrics_of(entry: Any, *, loads_code: bool) -> list[Metric]:
                 raise InputError(
                     f"metrics={name}: name a function or class in it, as {name}:FUNCTION"
                 )
+            if Path(name).is_file():
+                raise InputError(
+                    f"metrics={name}: scores in a file of this ending are named as file(path={name}), with "
+                    "source=FLEUR if it is FLEUR's"
+                )
             raise unknown("metric or suite", name, [*metric_names(), *suites])
 
     metrics = [parse_metric(spec) for spec in specs]

@@ -30,6 +30,10 @@ LEAST_COMPARISONS = 10
 LEAST_IMAGES = 10
 
 
+#: The share of comparisons with the greater feature on the same system's side from which on equal features extrapolate.
+LITTLE_OVERLAP = 0.9
+
+
 @dataclass(frozen=True)
 class Feature:
     """A number that is told from a caption's text.
@@ -174,6 +178,9 @@ def rank_controlled(
     )
     controls = _control_rows(dataset, battles, fit, features, statistics, reason)
     table = _table(dataset, battles, systems, controls, plain, statistics, features)
+    for name, differences_of_feature in zip(names, differences.T, strict=True):
+        if not reason:
+            table = table.with_note(_describe_overlap(battles, name, differences_of_feature))
     return ControlledRanking(systems, controls, table)
 
 
@@ -190,6 +197,31 @@ def _find_gap(battles: Battles, names: Sequence[str]) -> str:
             f"{n_needed:,} or more"
         )
     return ""
+
+
+def _describe_overlap(battles: Battles, name: str, differences: Floats) -> str:
+    """Say how often the same one of two systems has the greater feature, as equal features are extrapolated where it always has.
+
+    Args:
+        battles: the comparisons.
+        name: of the feature.
+        differences: of the feature, the first caption's less the second's, shape (n_battles,).
+    """
+    is_turned = battles.first > battles.second
+    signs = np.sign(np.where(is_turned, -differences, differences))
+    pairs = np.minimum(battles.first, battles.second) * len(battles.systems)
+    pairs = pairs + np.maximum(battles.first, battles.second)
+
+    n_same = 0
+    for pair in np.unique(pairs):
+        of_pair = signs[pairs == pair]
+        n_same += max(int((of_pair > 0).sum()), int((of_pair < 0).sum()))
+
+    share = n_same / len(signs)
+    words = f"{name}: in {100 * share:.0f} % of the comparisons it is greater for the same one of the two systems"
+    if share >= LITTLE_OVERLAP:
+        return f"{words}, so that captions of equal {name} are hardly seen, and strengths at equal {name} extrapolate."
+    return f"{words}."
 
 
 def _differences(battles: Battles, feature: HeldFeature) -> Floats:

@@ -261,7 +261,8 @@ def _find_number(n_images: int, pilot: Pilot | None, wishes: PlanWishes, notes: 
         aim = f"an interval no wider than {wishes.width:g}"
     else:
         aim = f"a difference of {wishes.difference:g} to be found with probability {wishes.power:g}"
-    notes.append(f"{number:,} rated images are needed for {aim}.")
+    each = ", each with a rating of both systems' captions," if is_difference else ""
+    notes.append(f"{number:,} rated images{each} are needed for {aim}.")
     # Of fewer ratings than these, intervals are not known to hold.
     return min(max(number, LEAST_RATED), n_images)
 
@@ -278,12 +279,14 @@ def _least_number(error: Callable[[int], float], wishes: PlanWishes, n_images: i
 def plan_table(plan: RatingPlan, systems: ScoredSystems, notes: Sequence[str]) -> ResultTable:
     """Return the table of the strata: their images, and how many of them are to be rated."""
     rows: list[Row] = []
+    n_strata = plan.rows["stratum"].nunique()
     for stratum, part in plan.rows.groupby("stratum", sort=True):
         n_before = int((part["order"] == 0).sum())
         n_new = len(part) - n_before - int((part["order"] == "").sum())
         counts = [number_cell(n, 1, 0) for n in (len(part), n_before, n_new)]
         probability = number_cell(float(part["probability"].iloc[0]), 100, 1)
-        rows.append(Row(f"stratum {stratum}", [*counts, probability]))
+        label = "all images" if n_strata == 1 else f"stratum {stratum}"
+        rows.append(Row(label, [*counts, probability]))
 
     names = " and ".join(systems.names)
     return ResultTable(

@@ -223,5 +223,8 @@ def _order_table(
 
     columns = [*systems, "ρ", "interval of ρ", "τ_b", "interval of τ_b", system_ranking.SAME_ORDER]
     spare = (tuple(range(len(systems), len(systems) + 4)),)
-    title, verdict = f"{name}: how people and metrics order the systems", order_verdict(shares)
+    title, verdict = (
+        f"{name}: how people and metrics order the systems",
+        order_verdict(shares, len(systems)),
+    )
     return ResultTable(title, "order by", columns, rows, notes=notes, spare=spare, verdict=verdict)

@@ -137,6 +137,7 @@ def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
             finite = panel[["ci_low", "ci_high", "value"]]
             finite = finite.where(np.isfinite(finite))
             axis.hlines(heights, finite["ci_low"], finite["ci_high"])
+            _draw_infinite_ends(axis, panel)
             axis.plot(finite["value"], heights, "o")
             axis.set_yticks(heights, panel["system"])
             axis.invert_yaxis()
@@ -144,6 +145,31 @@ def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
             axis.set_title(", ".join(map(str, names)))
             axis.set_xlabel("mean rating or log strength")
         return figures.files_of(figure, "systems")
+
+
+def _draw_infinite_ends(axis: Any, panel: pd.DataFrame) -> None:
+    """Draw the ends of intervals that have no bound as arrows to the edge of the panel."""
+    ends = panel[["ci_low", "ci_high", "value"]].to_numpy(dtype=float)
+    finite = ends[np.isfinite(ends)]
+    if not len(finite) or not np.isinf(ends[:, :2]).any():
+        return
+
+    spread = float(np.ptp(finite)) or 1.0
+    left, right = float(finite.min()) - 0.2 * spread, float(finite.max()) + 0.2 * spread
+    axis.set_xlim(left, right)
+    for height, (low, high, value) in enumerate(ends):
+        # An interval without a bound on one side starts at its other end, or at the value.
+        if np.isneginf(low):
+            start = high if np.isfinite(high) else value
+            _draw_arrow(axis, start if np.isfinite(start) else right, left, height)
+        if np.isposinf(high):
+            start = low if np.isfinite(low) else value
+            _draw_arrow(axis, start if np.isfinite(start) else left, right, height)
+
+
+def _draw_arrow(axis: Any, start: float, end: float, height: float) -> None:
+    arrow = {"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0, "color": SERIES[0], "linewidth": 1.5}
+    axis.annotate("", xy=(end, height), xytext=(start, height), arrowprops=arrow)
 
 
 def win_figures(battles: BattleSet, dataset: str) -> dict[str, bytes]:

@@ -268,6 +268,8 @@ def test_options_that_do_not_go_together(folder: Path, capsys: pytest.CaptureFix
     check_line(capsys, "width= and difference= need ratings=FILE of a pilot, or sd=")
     assert run_captau(*words, "plan=true", "width=0.01", "sd=1") == 2
     check_line(capsys, "is out of reach with 80 images, even if all are rated")
+    assert run_captau(*words, "plan=true", "n=30", "form=good_bad") == 2
+    check_line(capsys, "form=good_bad is the question of a study, and a study needs images=DIR")
 
 
 def test_what_looks_like_a_fault_of_a_file_is_counted_as_score_does(

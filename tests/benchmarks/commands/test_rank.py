@@ -392,6 +392,16 @@ def test_with_length_held_equal_the_longer_system_is_no_better(tmp_path, capsys)
     )
     assert sentence in printed
 
+    # How often the system that mostly has the longer caption has it, by the file itself.
+    pairs = pd.read_csv(tmp_path / "pairs.csv")
+    difference = pairs["caption_a"].str.split().str.len() - pairs["caption_b"].str.split().str.len()
+    difference *= np.where(pairs["system_a"] < pairs["system_b"], 1, -1)
+    share = max((difference > 0).mean(), (difference < 0).mean())
+    assert (
+        f"length: in {100 * share:.0f} % of the comparisons it is greater for the same one"
+        in printed
+    )
+
 
 def test_a_column_of_ones_own_is_held_equal(tmp_path, capsys):
     """The number of words as a column: the strengths are those of control=length, and effects are of a standard deviation."""

@@ -309,6 +309,9 @@ def test_the_agreement_of_raters_is_graded_by_the_limits_of_krippendorff() -> No
 
 def test_the_metrics_closest_to_the_order_of_people_are_named() -> None:
     assert order_verdict({"a": 1.0, "b": 0.9}) == "a orders the systems as people do."
+    assert order_verdict({"a": 1.0, "b": 0.0}, 2) == (
+        "a puts the same one of the two systems first as people do; one pair of systems says little of a metric."
+    )
     assert order_verdict({"a": 0.6, "b": 0.6, "c": 0.5, "d": math.nan}) == (
         "a and b come closest to people's order, with 60 % of the pairs of systems in the same order."
     )

@@ -80,6 +80,13 @@ def test_suites_and_metrics_each_once_in_the_given_order():
     assert specs_of(("cider(variant=plain)", "cider")) == ["cider(variant=plain)", "cider"]
 
 
+def test_a_file_of_scores_with_another_ending_gets_the_way_to_name_it(tmp_path):
+    path = tmp_path / "fleur.txt"
+    path.write_text("0.5\n")
+    with says(f"metrics={path}: scores in a file of this ending are named as file(path={path})"):
+        specs_of(str(path))
+
+
 def test_a_suite_says_what_it_leaves_out():
     """Each metric that `all` lacks, as its name promises them, is beyond captions, references and images, or SPICE's."""
     (line,) = describe_left_out(["cider", "all"])
