@@ -12,6 +12,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -259,16 +260,17 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
 def _add_measured_numbers(
     columns: dict[tuple[Any, ...], _ComparableNumbers], names: Collection[str]
 ) -> None:
-    """Add to papers' columns what captau measured of metrics of which no paper prints a number there.
+    """Add to papers' columns what captau measured of metrics of which no paper prints a number.
 
     Args:
         columns: by the key of `_published_columns`.
         names: of the metrics.
     """
+    printed = set(chain.from_iterable(column.by_spec for column in columns.values()))
     file = resources.files("captau.results") / "measured.csv"
     for row in csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))):
-        # A metric's variant has another agreement than the metric itself.
-        if row["metric"] not in names:
+        # A metric's variant has another agreement than the metric itself, and a paper's number of it comes first.
+        if row["metric"] not in names or row["metric"] in printed:
             continue
 
         dataset, dimension, coefficient = row["dataset"], row["dimension"], row["coefficient"]
