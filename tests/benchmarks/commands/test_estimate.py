@@ -197,7 +197,11 @@ def test_how_many(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run_captau(*words, "difference=0.5", "sd=1", f"output_dir={tmp_path / 'two'}") == 0
     printed = " ".join(capsys.readouterr().out.split())
     # Of endless images 2 × (2.8 / 0.5)² = 63 and Student's t two more; of 80, where none is rated twice, 36 to 38.
-    number = int(printed.split(" rated images are needed for a difference of 0.5")[0].split()[-1])
+    number = int(
+        printed.split(
+            " rated images, each with a rating of both systems' captions, are needed for a difference of 0.5"
+        )[0].split()[-1]
+    )
     assert 35 <= number <= 39
 
 
