@@ -11,7 +11,10 @@ from urllib.parse import quote
 import requests
 
 from ...benchmarks.runs.progress_bar import StepProgress
+from ...benchmarks.runs.tables import format_number
+from ...benchmarks.scoring.catalog import metric_style
 from ...datasets.errors import InputError
+from ...metrics.registry import metric
 
 #: The seconds to wait for an answer, and the attempts while the site is away.
 _TIMEOUT = 60.0
@@ -134,13 +137,25 @@ def print_outcome(submission: dict[str, Any]) -> int:
     labels = [_label(row) for row in submission["scores"]]
     width = max(map(len, labels))
     for label, row in zip(labels, submission["scores"], strict=True):
-        value = "—" if row["value"] is None else f"{row['value']:.4f}"
+        scale, decimals = _format_of(row["metric"])
+        value = "—" if row["value"] is None else format_number(row["value"], scale, decimals)
         interval = ""
         if row["ci_low"] is not None:
-            interval = f"  {row['ci_low']:.4f} to {row['ci_high']:.4f}"
+            low = format_number(row["ci_low"], scale, decimals)
+            interval = f"  {low} to {format_number(row['ci_high'], scale, decimals)}"
         print(f"{label:<{width}}  {value:>8}{interval}")
 
     return 0
+
+
+def _format_of(name: str) -> tuple[float, int]:
+    """Return by what a metric's scores are multiplied, and their decimals, as the site's tables have them."""
+    try:
+        style = metric_style(metric(name))
+    except InputError:  # a coefficient, or a metric that the site alone has
+        return 1.0, 4
+
+    return style.scale, style.decimals
 
 
 def _label(row: dict[str, Any]) -> str:

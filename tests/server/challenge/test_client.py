@@ -124,7 +124,7 @@ def test_outcomes_are_printed_with_their_status(capsys):
     assert print_outcome({"state": "scored", "summary": "a.json: valid", "scores": scores}) == 0
     assert capsys.readouterr() == (
         "a.json: valid\n"
-        "cider, c5    0.9877  0.9000 to 1.0500\n"
+        "cider, c5      98.8  90.0 to 105.0\n"
         "rouge_l           —\n"
         "x, c40      12.5000\n",
         "",
