@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.mark.expression import Expression
 from absl import logging as absl_logging
-from hydra._internal.hydra import Hydra
 from hypothesis import settings
 
 from captau.benchmarks.cli.main import main
@@ -155,29 +154,6 @@ def _forget_registered_metrics() -> Iterator[None]:
     yield
     for name in registry._METRICS.keys() - before - registry._own_modules().keys():
         del registry._METRICS[name]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _commands_composed_once() -> Iterator[None]:
-    """Spare most commands the configuration that Hydra composes only to read its mode, a third of their time.
-
-    Nothing sets the mode of a command without a word of Hydra's, an experiment and files of one's own: Hydra would
-    find none.
-    """
-    find_mode = Hydra.get_mode
-
-    def find_mode_if_set(hydra: Hydra, config_name: str | None, overrides: list[str]) -> Any:
-        is_own = any(
-            path.provider == "command-line"
-            for path in hydra.config_loader.get_search_path().get_path()
-        )
-        if is_own or any("hydra" in word or "experiment" in word for word in overrides):
-            return find_mode(hydra, config_name, overrides)
-        return None
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Hydra, "get_mode", find_mode_if_set)
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
