@@ -120,14 +120,14 @@ def _tables(
     if kind == "protocols":
         protocol_tables: list[ResultTable] = []
         for dimension, part in groups_of(rows, "dimension"):
-            protocol_tables += _protocol_tables(part, dataset, dimension, labels)
+            protocol_tables += make_protocol_tables(part, dataset, dimension, labels)
         return protocol_tables
 
     tables: list[ResultTable] = []
     for (dimension, coefficient), part in groups_of(rows, "dimension", "coefficient"):
         title = f"{dataset}, {dimension}: {find_coefficient(coefficient).symbol}"
         if kind == "power":
-            tables.append(_power_table(part, title, labels))
+            tables.append(make_power_table(part, title, labels))
         elif kind == "length":
             tables.append(_length_table(part, title, labels))
         else:
@@ -189,7 +189,7 @@ def _banded_rows(rows: pd.DataFrame, labels: Mapping[str, str]) -> list[Row]:
     return [Row(label, cells_of_metric) for label, cells_of_metric in cells.items()]
 
 
-def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
+def make_power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
     """Return the detectable differences at the dataset's own number of images."""
     sizes = sorted(set(rows["size"]))
     # The last size is twice the dataset's own.
@@ -219,7 +219,7 @@ def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> R
     return ResultTable(title, "metrics", columns, cells, notes=notes)
 
 
-def _protocol_tables(
+def make_protocol_tables(
     rows: pd.DataFrame, dataset: str, dimension: Any, labels: Mapping[str, str]
 ) -> list[ResultTable]:
     """Return each metric's range over protocols, and each protocol's values of the first coefficient."""
@@ -238,7 +238,7 @@ def _protocol_tables(
         ranges.append(Row(labels[str(metric)], cells))
 
     n_protocols = len(rows[["protocol", "coefficient"]].drop_duplicates())
-    n_swapped, n_pairs = _count_swaps(rows)
+    n_swapped, n_pairs = count_swaps(rows)
     notes = [
         f"×100, least and greatest over {rows['protocol'].nunique()} protocols a coefficient.",
         f"Pairs of metrics whose order changes between some two of the {n_protocols} protocols: {n_swapped} of {n_pairs}.",
@@ -269,7 +269,7 @@ def _protocol_tables(
     ]
 
 
-def _count_swaps(rows: pd.DataFrame) -> tuple[int, int]:
+def count_swaps(rows: pd.DataFrame) -> tuple[int, int]:
     """Count the pairs of metrics that two protocols order differently, and all pairs."""
     # A protocol here is one with a coefficient, of which each orders the metrics.
     wide = rows.pivot_table(index=["protocol", "coefficient"], columns="metric", values="value")

@@ -119,12 +119,12 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         if options.design != "folds":
             _add_scores(jobs, trainings.cards, correlations, folder)
 
-    means = _seed_means(correlations, options)
+    means = compute_seed_means(correlations, options)
     errors = rater_training.error_rows(trainings.estimates)
     is_tested = bool(measured and options.metrics) and options.statistics.uses_resampling
     leads = _lead_tables(measured, options) if is_tested else []
 
-    details = _mean_tables(means, options)
+    details = make_mean_tables(means, options)
     if len(errors):
         details.append(rater_training.error_table(errors))
     tables = _tables(
@@ -407,7 +407,7 @@ def _record(
     }
 
 
-def _seed_means(correlations: pd.DataFrame, options: TrainOptions) -> list[dict[str, Any]]:
+def compute_seed_means(correlations: pd.DataFrame, options: TrainOptions) -> list[dict[str, Any]]:
     """Average over seeds: rows of correlations with `std` besides; none of a single seed."""
     if len(options.seeds) < 2:
         return []
@@ -435,7 +435,10 @@ def _seed_means(correlations: pd.DataFrame, options: TrainOptions) -> list[dict[
     return means
 
 
-def _mean_tables(means: Sequence[Mapping[str, Any]], options: TrainOptions) -> list[ResultTable]:
+def make_mean_tables(
+    means: Sequence[Mapping[str, Any]], options: TrainOptions
+) -> list[ResultTable]:
+    """Return the table of means over seeds; none without means."""
     if not means:
         return []
 

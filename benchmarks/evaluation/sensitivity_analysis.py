@@ -121,7 +121,7 @@ class SensitivityAnalysis:
                     phrase = reason.phrase if reason else ""
                     for coefficient, values in zip(self.prepared.coefficients, table, strict=True):
                         names = self._names("images", dimension, metric, coefficient, size)
-                        yield names | _curve_point(values, phrase)
+                        yield names | make_curve_point(values, phrase)
 
     def raters(self) -> Iterator[Row]:
         """Yield curves over the number of ratings an item, drawn anew each time."""
@@ -266,7 +266,7 @@ class SensitivityAnalysis:
                 coefficient="accuracy",
                 size=band.longest,
             )
-            row = names | _curve_point(accuracy.drawn, reason, accuracy.note)
+            row = names | make_curve_point(accuracy.drawn, reason, accuracy.note)
             row |= {"value": accuracy.value, "other": band.label}
             yield row
 
@@ -291,7 +291,7 @@ class SensitivityAnalysis:
                 correlation = rated.correlate(self.selection.protocol, coefficient)
                 reason = rated.reason.phrase if rated.reason else correlation.explanation
                 names = self._names("length", dimension, metric, coefficient, band.longest)
-                row = names | _curve_point(values, reason, note)
+                row = names | make_curve_point(values, reason, note)
                 row |= {"value": correlation.value, "other": band.label}
                 # All resamples of one image are alike.
                 if n_images < 2:
@@ -458,14 +458,14 @@ class SensitivityAnalysis:
 
             # Many draws are undefined for one reason, which stands once.
             reason = ", ".join(dict.fromkeys(c.explanation for c in undefined))
-            yield self._names(kind, *key, size) | _curve_point(values, reason, note)
+            yield self._names(kind, *key, size) | make_curve_point(values, reason, note)
 
     def _names(self, kind: str, dimension: str, metric: str, coefficient: str, size: int) -> Row:
         names = {"kind": kind, "metric": metric, "coefficient": coefficient, "size": size}
         return self.selection.row_names(dimension) | names
 
 
-def _curve_point(drawn: Floats, reason: str, note: str = "") -> Row:
+def make_curve_point(drawn: Floats, reason: str, note: str = "") -> Row:
     """Return the mean over draws and the band that holds most of them.
 
     Args:

@@ -93,7 +93,7 @@ def choose_threshold(
         )
 
     path = options.thresholds / "thresholds.csv"
-    curve = _read_curve(options, path, signature)
+    curve = read_curve(options, path, signature)
     if options.precision is not None:
         sufficient = curve[curve["precision"] >= options.precision]
         if sufficient.empty:
@@ -120,7 +120,7 @@ def choose_threshold(
     return Threshold(value, precision, low, high, n_above, int(point["n_items"]), judgements)
 
 
-def _read_curve(options: FilterOptions, path: Path, signature: str) -> pd.DataFrame:
+def read_curve(options: FilterOptions, path: Path, signature: str) -> pd.DataFrame:
     """Read the one curve of a run of `captau thresholds` that the options name.
 
     Raises:

@@ -101,7 +101,7 @@ def compare_baselines(
                 # A file of scores is made anew for every check; what counts is what is in it.
                 fails = not (isinstance(by_spec[name], ScoreFile) and key == "path")
                 parameters.setdefault((key, old, new, fails), []).append(name)
-        scores += _scores(before, now, measured, name, cause)
+        scores += compare_scores(before, now, measured, name, cause)
         correlations += correlation_differences(
             before.metrics[name].correlations, now.metrics[name].correlations, name, cause
         )
@@ -255,7 +255,7 @@ def cause_of(
     return fallback
 
 
-def _scores(
+def compare_scores(
     before: Baseline, now: Baseline, measured: MeasuredDataset, name: str, cause: str
 ) -> list[Difference]:
     """List a line for the sampled items of a metric that moved, and one for all of its items."""

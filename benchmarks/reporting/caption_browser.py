@@ -81,7 +81,7 @@ def embed(
         room: bytes.
         advance: called after each picture.
     """
-    views = [_View(part) for part in parts]
+    views = [CaptionView(part) for part in parts]
     files = [view.files(images) for view in views]
 
     n_found = sum(map(len, files))
@@ -109,7 +109,7 @@ def embed(
             if image not in paths or bytes_left <= 0:
                 continue
 
-            picture = _picture(paths[image])
+            picture = make_thumbnail(paths[image])
             advance()
             if picture is None:
                 n_unreadable += 1
@@ -133,7 +133,7 @@ def embed(
     )
 
 
-class _View:
+class CaptionView:
     """The captions of one dataset, with the ranks of their scores."""
 
     def __init__(self, part: RunPart) -> None:
@@ -318,7 +318,7 @@ def _base64(numbers: Any) -> str:
     return base64.b64encode(np.ascontiguousarray(numbers).tobytes()).decode()
 
 
-def _picture(path: Path) -> str | None:
+def make_thumbnail(path: Path) -> str | None:
     """Return a small copy as a data address; None where the file is no picture that can be read."""
     from PIL import Image, ImageOps, features
 

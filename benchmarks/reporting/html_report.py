@@ -174,10 +174,12 @@ def _page(
         script=Markup(script),
         parts=parts,
         survey=survey_table,
-        printed_tables="" if parts else Markup(_page_of(read_text(finished.path_of("table.md")))),
+        printed_tables=""
+        if parts
+        else Markup(render_markdown(read_text(finished.path_of("table.md")))),
         pictures=[] if parts else _pictures(finished),
         command=finished.command,
-        comparison=_comparison(finished),
+        comparison=make_comparison_table(finished),
         embedded=Markup(text),
         captions_lead=_captions_lead(embedded, is_score=is_score),
         facts=_facts(record),
@@ -208,7 +210,7 @@ def _subject(finished: FinishedRun) -> str:
     return str(finished.run.get("measures", "results"))
 
 
-def _page_of(markdown: str) -> str:
+def render_markdown(markdown: str) -> str:
     """Return a run's `table.md` as HTML; its tables look and sort as those of the page, and titles are heads."""
     from markdown_it import MarkdownIt
 
@@ -317,8 +319,8 @@ def _part_data(
     }
 
 
-def _comparison(finished: FinishedRun) -> ResultTable | None:
-    """A reproduced paper's cells beside the printed ones."""
+def make_comparison_table(finished: FinishedRun) -> ResultTable | None:
+    """Return a reproduced paper's cells beside the printed ones; None of another run."""
     if not finished.has_file("comparison.csv"):
         return None
 

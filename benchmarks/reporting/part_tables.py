@@ -229,10 +229,10 @@ class CoefficientTable:
         for index, metric in enumerate(self.names):
             rows.append(Row(self.part.label(metric), [column[index] for column in columns]))
         title = "Coefficients ×100, the best of each in bold"
-        return ResultTable(title, "metric", heads, rows, notes=_notes(self.part, set(heads)))
+        return ResultTable(title, "metric", heads, rows, notes=list_notes(self.part, set(heads)))
 
 
-def _notes(part: RunDataset, heads: set[str]) -> list[str]:
+def list_notes(part: RunDataset, heads: set[str]) -> list[str]:
     """Return the lines below the table of coefficients."""
     styles = part.run.run.get("metrics", {})
     notes: list[str] = []

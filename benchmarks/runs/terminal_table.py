@@ -85,7 +85,7 @@ def _draw_columns(table: ResultTable, width: int | None, *, is_framed: bool) -> 
     rich_table.add_column(Text(table.corner), overflow="fold", min_width=widths.least_label)
     for head, fixed, min_width in zip(table.heads, widths.fixed, widths.minimal, strict=True):
         rich_table.add_column(
-            Text(head if fixed is None else _fold_head(head, fixed)),
+            Text(head if fixed is None else fold_head(head, fixed)),
             justify="right" if table.numeric else "left",
             overflow="fold",
             width=fixed,
@@ -93,7 +93,7 @@ def _draw_columns(table: ResultTable, width: int | None, *, is_framed: bool) -> 
         )
 
     for row in table.rows:
-        label = _fold_head(row.label, widths.label_room) if widths.is_folded else row.label
+        label = fold_head(row.label, widths.label_room) if widths.is_folded else row.label
         # A row without cells is a heading.
         style = "" if row.cells else "italic"
         cells = [Text(str(cell)) for cell in row.cells]
@@ -365,7 +365,7 @@ def _widest_words(table: ResultTable) -> list[int]:
     return least_widths
 
 
-def _fold_head(head: str, width: int) -> str:
+def fold_head(head: str, width: int) -> str:
     """Break a head into lines of a width."""
     lines = [""]
     end = 0

@@ -120,7 +120,7 @@ class Archive:
                     f"{path}: more than {MAX_MEMBERS:,} files in it; unpack those that are needed, and name their folder"
                 )
             for name, kind in entries:
-                if kind == "link" or not _stays_inside(name):
+                if kind == "link" or not stays_inside(name):
                     fault = (
                         "is a link or a device"
                         if kind == "link"
@@ -136,7 +136,7 @@ class Archive:
         """Open a zip, and return the names and kinds of its members."""
         archive = stack.enter_context(open_zip(self._path))
         self._open: Callable[[str], IO[bytes] | None] = archive.open
-        return [(info.filename, _kind(info)) for info in archive.infolist()]
+        return [(info.filename, find_member_kind(info)) for info in archive.infolist()]
 
     def _list_tar(self, stack: ExitStack) -> list[tuple[str, str]]:
         """Open a tar, and return the names and kinds of its members."""
@@ -171,14 +171,15 @@ class Archive:
         self._stack.close()
 
 
-def _kind(info: zipfile.ZipInfo) -> str:
+def find_member_kind(info: zipfile.ZipInfo) -> str:
+    """Return whether a member is a `folder`, a plain `file` or, as anything else counts, a `link`."""
     mode = info.external_attr >> 16  # what Unix says of the file; 0 where another system packed it
     if info.is_dir():
         return "folder"
     return "file" if stat.S_IFMT(mode) in (0, stat.S_IFREG) else "link"
 
 
-def _stays_inside(name: str) -> bool:
+def stays_inside(name: str) -> bool:
     """Tell whether a member's name is relative and never climbs, as read by Unix and by Windows."""
     windows = PureWindowsPath(name)
     return not (

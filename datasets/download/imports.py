@@ -26,7 +26,7 @@ class NothingFoundError(InputError):
 
 
 @dataclass(frozen=True)
-class _OfferedFile:
+class OfferedFile:
     """A file that may be one of ours: its name within what was given, and what it holds."""
 
     name: str
@@ -81,7 +81,7 @@ def take(
     with ExitStack() as stack:
         entries = _entries(source_path, stack)
         present_sources: list[SourceFile] = []
-        matches_by_source: dict[SourceFile, list[tuple[PurePosixPath, _OfferedFile]]] = {}
+        matches_by_source: dict[SourceFile, list[tuple[PurePosixPath, OfferedFile]]] = {}
         for source in card.sources:
             if state(root, card, source) == "right":
                 present_sources.append(source)
@@ -109,7 +109,7 @@ def take(
     return written
 
 
-def _copy(entry: _OfferedFile, path: Path, source: SourceFile) -> str:
+def _copy(entry: OfferedFile, path: Path, source: SourceFile) -> str:
     """Copy a file, and return a remark about its hash."""
     with arriving(path) as temporary:
         write(entry.chunks(), temporary)
@@ -124,13 +124,13 @@ def _copy(entry: _OfferedFile, path: Path, source: SourceFile) -> str:
     return "warning: its hash is not that of the card's revision; captau data verify counts it"
 
 
-def _entries(source_path: Path, stack: ExitStack) -> list[_OfferedFile]:
+def _entries(source_path: Path, stack: ExitStack) -> list[OfferedFile]:
     if source_path.is_dir():
-        files: list[_OfferedFile] = []
+        files: list[OfferedFile] = []
         for path in sorted(source_path.rglob("*")):
             if path.is_file():
                 name = path.relative_to(source_path).as_posix()
-                files.append(_OfferedFile(name, partial(_read, path)))
+                files.append(OfferedFile(name, partial(_read, path)))
         return files
     if not source_path.is_file():
         raise InputError(
@@ -142,8 +142,8 @@ def _entries(source_path: Path, stack: ExitStack) -> list[_OfferedFile]:
         raise InputError(f"{source_path}: cannot be read ({error.strerror})") from error
     if is_packed:
         archive = stack.enter_context(Archive(source_path))
-        return [_OfferedFile(name, partial(archive.chunks, name)) for name in archive.names]
-    return [_OfferedFile(source_path.name, lambda: _read(source_path))]
+        return [OfferedFile(name, partial(archive.chunks, name)) for name in archive.names]
+    return [OfferedFile(source_path.name, lambda: _read(source_path))]
 
 
 def _read(path: Path) -> Iterator[bytes]:
@@ -172,8 +172,8 @@ def shipped_names(source: SourceFile) -> set[str]:
 
 
 def _matches(
-    source: SourceFile, entries: list[_OfferedFile], source_path: Path, is_named: bool
-) -> list[tuple[PurePosixPath, _OfferedFile]]:
+    source: SourceFile, entries: list[OfferedFile], source_path: Path, is_named: bool
+) -> list[tuple[PurePosixPath, OfferedFile]]:
     """Match a source with its files, and each with its place in the data folder.
 
     It is one file; where that is missing, the files of another form of it, maybe in parts.
@@ -193,14 +193,14 @@ def _matches(
                 candidates.append(entry)
 
     for pattern in map(PurePosixPath, source.also):
-        matching: list[tuple[int, _OfferedFile]] = []
+        matching: list[tuple[int, OfferedFile]] = []
         for entry in candidates:
             if fnmatch(PurePosixPath(entry.name).name, pattern.name):
-                matching.append((_common_end(entry.name, str(pattern)), entry))
+                matching.append((count_common_folders(entry.name, str(pattern)), entry))
 
         # Of several folders with such files, the one that is called as ours is counts.
         n_common = max((n_folders for n_folders, _ in matching), default=0)
-        parts: dict[PurePosixPath, _OfferedFile] = {}
+        parts: dict[PurePosixPath, OfferedFile] = {}
         for n_folders, entry in matching:
             if n_folders == n_common:
                 parts[pattern.with_name(PurePosixPath(entry.name).name)] = entry
@@ -210,9 +210,7 @@ def _matches(
     return []
 
 
-def _pick(
-    source: SourceFile, entries: list[_OfferedFile], source_path: Path
-) -> _OfferedFile | None:
+def _pick(source: SourceFile, entries: list[OfferedFile], source_path: Path) -> OfferedFile | None:
     """Return the file that is the card's, if any."""
     names = shipped_names(source)
     named = [entry for entry in entries if PurePosixPath(entry.name).name.lower() in names]
@@ -227,10 +225,10 @@ def _pick(
         for listed_source in registry.card(name).sources:
             if listed_source.path != source.path:
                 foreign.add(listed_source.sha256)
-    near: dict[str, tuple[int, _OfferedFile]] = {}
+    near: dict[str, tuple[int, OfferedFile]] = {}
     for entry in named:
         if entry.sha256 not in foreign:
-            near.setdefault(entry.sha256, (_common_end(entry.name, source.path), entry))
+            near.setdefault(entry.sha256, (count_common_folders(entry.name, source.path), entry))
 
     most_common = max((n_common for n_common, _ in near.values()), default=0)
     nearest = [entry for n_common, entry in near.values() if n_common == most_common]
@@ -242,7 +240,7 @@ def _pick(
     return nearest[0] if nearest else None
 
 
-def _common_end(name: str, path: str) -> int:
+def count_common_folders(name: str, path: str) -> int:
     """Count the folders right above the file that are the same."""
     folders = PurePosixPath(name).parts[:-1]
     own_folders = PurePosixPath(path).parts[:-1]

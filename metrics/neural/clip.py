@@ -174,7 +174,7 @@ class Clip:
         """The signature of its features: weights, architecture, precision, device and libraries."""
         config = f"arch:{self.model}"
         if self.folder:
-            config = json.dumps(_config(self.folder), sort_keys=True)
+            config = json.dumps(read_model_config(self.folder), sort_keys=True)
         versions = [f"{d}:{version_of(d)}" for d in ("torch", "open_clip_torch")]
 
         return "|".join([self.weights, config, f"{self.precision}:{self.device}", *versions])
@@ -261,13 +261,13 @@ class Clip:
                 f"{name}{remedy}"
             )
 
-    def _loaded(self) -> _Loaded:
+    def _loaded(self) -> LoadedClip:
         stat = self.checkpoint.stat()
         # Kin metrics share the model.
         return _load(replace(self, metric="", batch_size=1), stat.st_size, stat.st_mtime_ns)
 
 
-class _Loaded:
+class LoadedClip:
     """A model in memory, with its tokeniser and image preprocessing."""
 
     def __init__(self, clip: Clip) -> None:
@@ -357,16 +357,16 @@ def _fill(model: Any, checkpoint: Path) -> None:
 
 
 @lru_cache(maxsize=2)
-def _load(clip: Clip, _size: int, _modified: int) -> _Loaded:
-    return _Loaded(clip)
+def _load(clip: Clip, _size: int, _modified: int) -> LoadedClip:
+    return LoadedClip(clip)
 
 
 def _array(tensor: Any) -> Array:
     return tensor.detach().cpu().numpy()
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    """`open_clip_config.json` of a model's folder.
+def read_model_config(folder: Path) -> dict[str, Any]:
+    """Read `open_clip_config.json` of a model's folder.
 
     Raises:
         InputError: where it is not JSON, or describes no model.
@@ -392,7 +392,7 @@ def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | 
         if path is not None and path.is_file():
             return path
 
-        if folder is None and may_download() and (path := _download(model, checkpoint)):
+        if folder is None and may_download() and (path := download_weights(model, checkpoint)):
             return path
         source = SOURCES.get(checkpoint, "a tag of open_clip is fetched with weights.download=true")
         raise UnavailableError(
@@ -414,7 +414,7 @@ def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | 
     files = [local(f"{model}{ending}") for ending in endings]
     path = next(filter(None, files), None)
     if path is None and may_download() and model in USUAL:
-        path = _download(model, USUAL[model])
+        path = download_weights(model, USUAL[model])
 
     repository = "timm/vit_base_patch32_clip_224.openai"
     hint = f" (hf download {repository} --local-dir …)" if model == "ViT-B-32-quickgelu" else ""
@@ -428,7 +428,7 @@ def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | 
     )
 
 
-def _download(model: str, tag: str) -> Path | None:
+def download_weights(model: str, tag: str) -> Path | None:
     """Return the weights that open_clip knows by a tag, from the hub; None where it knows none."""
     import open_clip
 
@@ -461,7 +461,7 @@ def _check_activation(
     of_openai = any("openai" in name.lower() for name in names)
 
     if folder is not None:
-        quick = bool(_config(folder)["model_cfg"].get("quick_gelu"))
+        quick = bool(read_model_config(folder)["model_cfg"].get("quick_gelu"))
         if "quickgelu" in model.lower() and not quick:
             raise InputError(f"{folder}/{CONFIG}: quick_gelu is not true, but the model is {model}")
         remedy = f'"quick_gelu": true in {folder}/{CONFIG}'

@@ -159,9 +159,9 @@ def transformers_folder(metric: str, name: str) -> Path:
         UnavailableError: where it is not on this machine and may not be downloaded.
         InputError: where the folder lacks what a model is read from.
     """
-    folder = local(name) or _packaged(name) or _hub(name, offline=True)
+    folder = local(name) or _packaged(name) or find_on_hub(name, offline=True)
     if folder is None and may_download():
-        folder = _hub(name, offline=False)
+        folder = find_on_hub(name, offline=False)
 
     if folder is None:
         if name in PACKAGED:
@@ -218,7 +218,7 @@ def _packaged(name: str) -> Path | None:
     return Path(module_spec.origin).parent / "model"
 
 
-def _hub(name: str, *, offline: bool) -> Path | None:
+def find_on_hub(name: str, *, offline: bool) -> Path | None:
     """Return a model's folder in the Hugging Face cache; fetched first where that is allowed."""
     if name.count("/") > 1 or not importlib.util.find_spec("huggingface_hub"):
         return None
@@ -285,7 +285,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
                 table = torch.load(path, map_location="cpu", weights_only=True)
     # Those of safetensors, zipfile, pickle and torch alike.
     except Exception as error:
-        raise InputError(_refusal(path, error)) from error
+        raise InputError(describe_refusal(path, error)) from error
 
     if isinstance(table, dict) and isinstance(table.get("state_dict"), dict):
         table = table["state_dict"]
@@ -301,7 +301,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     return table
 
 
-def _refusal(path: Path, error: Exception) -> str:
+def describe_refusal(path: Path, error: Exception) -> str:
     text = str(error)
     if "TorchScript" in text:
         return (

@@ -72,8 +72,8 @@ class SentenceCosine(TextModelMetric):
 
     def compute(self, rows: Rows) -> Floats:
         model = self.find_model()
-        settings = _settings(model.folder, model.limit, self.pooling)
-        encoder = _SentenceEncoder(model, *settings)
+        settings = read_settings(model.folder, model.limit, self.pooling)
+        encoder = SentenceEncoder(model, *settings)
         position, features = model.of_rows(rows, encoder.what, encoder)
         self.note_random_weights(rows, model)
 
@@ -133,12 +133,12 @@ def sentence_embeddings(
     Returns:
         shape (len(texts), dimensions).
     """
-    encoder = _SentenceEncoder(model, *_settings(model.folder, model.limit, "auto"))
+    encoder = SentenceEncoder(model, *read_settings(model.folder, model.limit, "auto"))
     return normalise_features(model.features(texts, encoder.what, encoder, remark)[:])
 
 
-def _settings(folder: Path, limit: int, pooling: str) -> tuple[str, int]:
-    """Pooling and the most tokens, by what sentence-transformers wrote into the folder.
+def read_settings(folder: Path, limit: int, pooling: str) -> tuple[str, int]:
+    """Read the pooling and the most tokens from what sentence-transformers wrote into the folder.
 
     Raises:
         InputError: where the folder asks for a pooling or a layer that is not known here.
@@ -179,7 +179,7 @@ def _read(path: Path) -> Any:
     return read_json(path) if path.is_file() else None
 
 
-class _SentenceEncoder(TextEncoder):
+class SentenceEncoder(TextEncoder):
     """Sentence embeddings.
 
     Behind each stands how many tokens were read, so that texts that were cut short can be counted.

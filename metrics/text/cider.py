@@ -318,7 +318,7 @@ class Cider(SegmentedMetric):
         documents, counts = rows.compute_once(
             self.frequencies_key, lambda: self._load_frequencies(rows, corpus)
         )
-        idf = _NgramIdf(math.log(documents) if documents else 0.0, counts)
+        idf = NgramIdf(math.log(documents) if documents else 0.0, counts)
         scores = [self._score_chunk(corpus, chunk, idf) for chunk in corpus.chunks()]
         return np.concatenate(scores)
 
@@ -345,7 +345,7 @@ class Cider(SegmentedMetric):
                 of_length = [saved_counts.get(ngram, 0) for ngram in ngrams]
                 new_counts.append(np.array(of_length, dtype=np.float64))
 
-            idf = _NgramIdf(math.log(documents), counts, new_counts)
+            idf = NgramIdf(math.log(documents), counts, new_counts)
             corpus = batch.corpus
             scores = [self._score_chunk(corpus, chunk, idf) for chunk in corpus.chunks()]
             return np.concatenate(scores)
@@ -392,7 +392,7 @@ class Cider(SegmentedMetric):
         scores = np.asarray(scorer.compute_score()[1])
         return scores[np.cumsum(rows.weights) - 1]
 
-    def _score_chunk(self, corpus: Corpus, chunk: slice, idf: _NgramIdf) -> Floats:
+    def _score_chunk(self, corpus: Corpus, chunk: slice, idf: NgramIdf) -> Floats:
         """Score some rows; sums run in pycocoevalcap's order, so that they round equally."""
         sets = corpus.sets[chunk]
         candidates = corpus.candidates[chunk]
@@ -451,7 +451,7 @@ class Cider(SegmentedMetric):
 
 
 @dataclass(frozen=True)
-class _NgramIdf:
+class NgramIdf:
     """The weights of n-grams; one that is in no document counts as if it were in one.
 
     Attributes:
@@ -473,7 +473,7 @@ class _NgramIdf:
         return self.log_documents - np.log(np.maximum(1.0, documents))
 
 
-def _vector_norms(matches: NgramMatches, n: int, idf: _NgramIdf) -> Floats:
+def _vector_norms(matches: NgramMatches, n: int, idf: NgramIdf) -> Floats:
     """Compute the length of the TF-IDF vector of n-grams of each of the matches' texts."""
     counts = matches.counts
     squares = (counts.count * idf(counts.gram, n)) ** 2

@@ -79,7 +79,7 @@ def _score_chunk(corpus: Corpus, chunk: slice) -> Floats:
     references = corpus.members[members]
     candidates = np.repeat(corpus.candidates[chunk], sizes)
     texts, position = np.unique(np.concatenate([candidates, references]), return_inverse=True)
-    strings = _words_as_characters(corpus, texts)
+    strings = encode_words(corpus, texts)
     candidate_position = position[: len(candidates)]
     reference_position = position[len(candidates) :]
     common = cpdist(
@@ -98,7 +98,7 @@ def _score_chunk(corpus: Corpus, chunk: slice) -> Floats:
     return np.where(precision > 0, f, 0.0)
 
 
-def _words_as_characters(corpus: Corpus, texts: Ints) -> list[str]:
+def encode_words(corpus: Corpus, texts: Ints) -> list[str]:
     """Return each text as a string with one character a word, the input of the LCS library.
 
     Words are split at blanks alone, as pycocoevalcap's ROUGE does; an empty text has one, empty word.
@@ -109,7 +109,7 @@ def _words_as_characters(corpus: Corpus, texts: Ints) -> list[str]:
         corpus.words[spread(corpus.starts[texts], sizes)], return_inverse=True
     )
 
-    line = _characters(numbers)
+    line = encode_numbers(numbers)
     ends = np.cumsum(sizes).tolist()
     strings = [line[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
     number_of: dict[int | str, int] = {word: i for i, word in enumerate(words.tolist())}
@@ -121,12 +121,12 @@ def _words_as_characters(corpus: Corpus, texts: Ints) -> list[str]:
     for i, text in enumerate(texts.tolist()):
         if text in corpus.blank_split:
             words_of_text = [number(word) for word in corpus.blank_split[text]]
-            strings[i] = _characters(np.array(words_of_text))
+            strings[i] = encode_numbers(np.array(words_of_text))
 
     return strings
 
 
-def _characters(numbers: NDArray[Any]) -> str:
+def encode_numbers(numbers: NDArray[Any]) -> str:
     """Return a string of these code points, skipping those that UTF-16 reserves."""
     codes = numbers + np.where(numbers >= 0xD800, 0x800, 0)
     return codes.astype("<u4").tobytes().decode("utf-32-le")

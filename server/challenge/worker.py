@@ -107,9 +107,9 @@ class Worker:
             else:
                 self._evaluate(submission)
         except Exception as error:
-            reason, is_final = _failure_reason(error, self._kind)
+            reason, is_final = explain_failure(error, self._kind)
             # Without the error's text, which may quote a reference.
-            _log.error("submission %d: %s", submission.id, _locate(error))
+            _log.error("submission %d: %s", submission.id, locate_error(error))
             self._lifecycle.give_up(self._name, reason, is_final=is_final)
 
         return True
@@ -166,7 +166,7 @@ def _limit_resources(memory: int, niceness: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
 
 
-def _failure_reason(error: BaseException, kind: WorkKind) -> tuple[str, bool]:
+def explain_failure(error: BaseException, kind: WorkKind) -> tuple[str, bool]:
     """Return the text for the team about an error of ours, and whether another attempt is useless."""
     if _is_memory_error(error):
         return "it took more memory than is given", False
@@ -184,7 +184,7 @@ def _is_memory_error(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _locate(error: BaseException) -> str:
+def locate_error(error: BaseException) -> str:
     """Return the type of an error and the innermost lines of code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     locations: list[str] = []
@@ -212,7 +212,7 @@ def main() -> None:
     except Exception as error:
         # Without its text, as above; `captau score` and `captau bench` on the same files tell more. The server
         # releases what the worker had begun.
-        _log.error("a worker ended: %s", _locate(error))
+        _log.error("a worker ended: %s", locate_error(error))
         sys.exit(2)
 
 

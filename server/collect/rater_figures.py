@@ -170,7 +170,7 @@ class RaterFigures:
 
 
 @dataclass
-class _RaterAnswers:
+class RaterAnswers:
     """A rater's answers: items and ratings (None for a skip), their times, and attention items."""
 
     ratings: list[tuple[int, float | None]] = field(default_factory=list[tuple[int, float | None]])
@@ -181,7 +181,7 @@ class _RaterAnswers:
 def compute_rater_figures(store: StudyStore, rows: TableRows) -> dict[int, RaterFigures]:
     """Return the figures of every rater, excluded ones too, by number."""
     dimension = store.form.main_dimension or ""
-    by_rater = {row["id"]: _RaterAnswers() for row in rows["raters"]}
+    by_rater = {row["id"]: RaterAnswers() for row in rows["raters"]}
     excluded = excluded_raters(rows)
 
     ratings_by_item: dict[int, list[tuple[int, float]]] = {}
@@ -205,16 +205,17 @@ def compute_rater_figures(store: StudyStore, rows: TableRows) -> dict[int, Rater
 
     figures: dict[int, RaterFigures] = {}
     for rater_id, answers in by_rater.items():
-        figures[rater_id] = _figures(rater_id, answers, ratings_by_item)
+        figures[rater_id] = compute_figures(rater_id, answers, ratings_by_item)
 
     return figures
 
 
-def _figures(
+def compute_figures(
     rater_id: int,
-    answers: _RaterAnswers,
+    answers: RaterAnswers,
     ratings_by_item: Mapping[int, Sequence[tuple[int, float]]],
 ) -> RaterFigures:
+    """Compute a rater's figures from their answers and, by item, everybody's raters and ratings."""
     own_ratings: list[float] = []
     means_of_others: list[float] = []
     for item_id, rating in answers.ratings:
@@ -236,7 +237,7 @@ def _figures(
         ((_, n_most_frequent),) = Counter(ratings).most_common(1)
         uniform_share = n_most_frequent / len(ratings)
     runs = [len(list(run)) for _, run in groupby(ratings)]
-    correlation = _pearson(own_ratings, means_of_others)
+    correlation = compute_pearson(own_ratings, means_of_others)
 
     attention = answers.attention
     notes: list[str] = []
@@ -268,7 +269,7 @@ def _figures(
     )
 
 
-def _pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
+def compute_pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
     """Return Pearson's r; None of fewer than three pairs, or where it is not defined."""
     try:
         return correlation(x, y) if len(x) > 2 else None

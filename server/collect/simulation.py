@@ -290,7 +290,7 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
         finally:
             server.stop()
 
-        tables = [_points_table(records), _speed_table(records, seconds)]
+        tables = [make_points_table(records), make_speed_table(records, seconds)]
         run = {
             **_describe_run(options, study, kinds, records),
             **describe_environment(),
@@ -368,7 +368,7 @@ def list_players(counts: Any) -> list[str]:
     return players
 
 
-def _points_table(records: Sequence[PlayRecord]) -> ResultTable:
+def make_points_table(records: Sequence[PlayRecord]) -> ResultTable:
     """Return each kind's players and answers; of a game the mean points of an answer, and how many passed the trial."""
     has_points = any(record.scores for record in records)
 
@@ -409,7 +409,7 @@ def _mean_score(records: Sequence[PlayRecord], phase: str) -> AnyCell:
     return number_cell(fmean(scores), 1, 2) if scores else ""
 
 
-def _speed_table(records: Sequence[PlayRecord], seconds: float) -> ResultTable:
+def make_speed_table(records: Sequence[PlayRecord], seconds: float) -> ResultTable:
     """Return how fast the server answered."""
     request_seconds: list[float] = []
     for record in records:

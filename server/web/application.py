@@ -110,7 +110,7 @@ class RequestGuard:
         limit = self._body_limit(scope["path"])
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > limit:
-            await _send_too_large(receive, send, limit)
+            await send_too_large(receive, send, limit)
             return
 
         n_received = 0
@@ -156,7 +156,7 @@ class RequestGuard:
                 raise  # for the server's log
 
         if is_too_large and not has_begun:
-            await _send_too_large(receive, send, limit, is_read=is_read)
+            await send_too_large(receive, send, limit, is_read=is_read)
 
 
 def _head_bytes(scope: Scope) -> int:
@@ -188,7 +188,7 @@ def _is_foreign(scope: Scope, public_host: str) -> bool:
     return origin is not None and urlsplit(origin).netloc not in hosts
 
 
-async def _send_too_large(
+async def send_too_large(
     receive: Receive, send: Send, limit: int, *, is_read: bool = False
 ) -> None:
     """Refuse a body after reading what is on its way; after its end a server has nothing more to receive."""
@@ -261,7 +261,7 @@ def build_application(
             return site.redirect("/")
 
     app.mount(f"{site.base}/static", StaticFiles(directory=STATIC_FOLDER), "static")
-    for error_type, handler in _error_handlers(site, home).items():
+    for error_type, handler in make_error_handlers(site, home).items():
         app.add_exception_handler(error_type, handler)
     app.add_middleware(RequestGuard, address=site.address, body_limit=body_limit)
     return app
@@ -278,9 +278,11 @@ def message_handler(
     return handle
 
 
-def _error_handlers(
+def make_error_handlers(
     site: WebSite, home: str
 ) -> dict[type[Exception], Callable[[Request, Any], Awaitable[Response]]]:
+    """Return what answers each type of error: a page with a link to `home`, or the way to sign in."""
+
     async def redirect_to_sign_in(request: Request, error: SignInRequiredError) -> Response:
         return site.redirect(error.page)
 

@@ -87,7 +87,7 @@ def rows(data_root: Path) -> Rows:
 def test_scores_are_those_of_spices_own_program(rows, spice_jars, tmp_path):
     theirs = plain(rows, spice_jars, tmp_path)
     wanted = [[one[kind][figure] for kind, figure in spice.PARTS.values()] for one in theirs]
-    ours = spice._score_rows(rows)
+    ours = spice.compute_parts(rows)
     np.testing.assert_array_equal(ours, np.array(wanted, dtype=float))
     assert len(np.unique(ours[:, 0])) > 15, "parity of zeros would show nothing"
     assert (~np.isnan(ours)).sum(axis=0).min() > 3, "each kind is there"

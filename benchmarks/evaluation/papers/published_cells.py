@@ -233,7 +233,7 @@ def _measure_columns(
         for row, spec in specs.items():
             metric_name = spec if spec in PAIR_FLOORS else metric(spec).spec
             correlation = row_by_key[metric_name, dimension, options["coefficient"]]
-            value = _bound_or_value(
+            value = choose_bound(
                 options, correlation["value"], correlation["ci_low"], correlation["ci_high"]
             )
             cells[row, column] = TableCell(value * table.scale, str(correlation["note"]))
@@ -241,7 +241,7 @@ def _measure_columns(
     return cells
 
 
-def _bound_or_value(options: Mapping[str, Any], value: float, low: float, high: float) -> float:
+def choose_bound(options: Mapping[str, Any], value: float, low: float, high: float) -> float:
     """Return what a column shows: a value, or how far its interval reaches above or below it."""
     bound = options.get("bound", "")
     if bound == "high":
@@ -337,7 +337,7 @@ def _system_mean_cells(sources: TableSources, table: PaperTable, label: str) -> 
         for row, system in table.rows.items():
             ends = intervals.get((options.get("dimension", ""), system), (np.nan, np.nan))
             mean = float(by_system.get_group(system).to_numpy().mean())
-            value = _bound_or_value(options, mean, *ends)
+            value = choose_bound(options, mean, *ends)
             # Adding 0.0 prints a mean of -0.0 as 0.0.
             cells[row, column] = TableCell(value * scale + 0.0)
 

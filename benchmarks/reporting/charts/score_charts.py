@@ -47,7 +47,7 @@ def violin_charts(part: RunDataset) -> Iterator[Chart]:
     """Draw each metric's scores by the level of the rating, a chart a dimension and metric."""
     for dimension, scale in rated_scales(part).items():
         coarse_scale = coarsen_scale(scale)
-        points = _points(part, dimension)
+        points = select_ratings(part, dimension)
         level_indices = nearest_level(points["value"].to_numpy(dtype=float), coarse_scale)
         for metric in part.metrics:
             if metric not in part.scores:
@@ -70,7 +70,7 @@ def violin_charts(part: RunDataset) -> Iterator[Chart]:
             )
 
 
-def _points(part: RunDataset, dimension: str) -> pd.DataFrame:
+def select_ratings(part: RunDataset, dimension: str) -> pd.DataFrame:
     """Return columns `item_id, value`: the single ratings, or each item's mean or median where the protocol takes it."""
     if part.run.run["protocols"][part.dataset]["ratings"] == "per_rating":
         return part.ratings[part.ratings["dimension"] == dimension][["item_id", "value"]]

@@ -42,7 +42,7 @@ def word_figure(measures: Sequence[WordMeasures], label: Sequence[str]) -> dict[
             *named, everything, fewer = axes[:5] if has_parts else axes
             parts = _PANEL_PARTS if has_parts else ("",)
             for axis, part in zip(named, parts, strict=True):
-                _draw_named(axis, of_dataset, label, part)
+                draw_named_words(axis, of_dataset, label, part)
             _draw_all(everything, of_dataset)
             _draw_fewer(fewer, of_dataset)
             for axis in axes[5:]:
@@ -55,7 +55,7 @@ def word_figure(measures: Sequence[WordMeasures], label: Sequence[str]) -> dict[
         return files_of(figure, "word_agreement")
 
 
-def _draw_named(axis: Any, measures: WordMeasures, label: Sequence[str], part: str) -> None:
+def draw_named_words(axis: Any, measures: WordMeasures, label: Sequence[str], part: str) -> None:
     """Draw words with their names: those of `label`, else examples, of a part of speech if it is not empty."""
     frame = measures.frame
     if part:
@@ -64,7 +64,7 @@ def _draw_named(axis: Any, measures: WordMeasures, label: Sequence[str], part: s
     # Another panel, or another dataset, may have those words that are not here.
     examples = select_examples(frame, [word for word in label if word in words])
     axis.scatter(examples["recall"], examples["precision"], s=14, color=SERIES[0])
-    for word, x, y, height in _place_labels(examples):
+    for word, x, y, height in place_labels(examples):
         # Names stand on the side on which the panel has more room.
         side, shift = ("right", -0.04) if x > 0.6 else ("left", 0.04)
         axis.annotate(
@@ -103,7 +103,7 @@ def _draw_fewer(axis: Any, measures: WordMeasures) -> None:
     axis.legend(fontsize="small", loc="lower right")
 
 
-def _place_labels(examples: pd.DataFrame) -> list[tuple[str, float, float, float]]:
+def place_labels(examples: pd.DataFrame) -> list[tuple[str, float, float, float]]:
     """Return each word, its point and the height of its label, below the one before where they are near."""
     labels: list[tuple[str, float, float, float]] = []
     ranked = examples.dropna(subset=["recall", "precision"]).sort_values(

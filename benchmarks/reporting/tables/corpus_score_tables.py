@@ -168,7 +168,7 @@ def _score_table(
             cells.append(scores.reliability.cell(spec))
         rows.append(Row(style.label, cells))
 
-    notes = list(_notes(choices, metrics, scores, n_images))
+    notes = list(list_notes(choices, metrics, scores, n_images))
     spare = (tuple(index for index, column in enumerate(columns) if column == "±"),)
     return ResultTable("Corpus scores", "metric", columns, rows, notes=notes, spare=spare)
 
@@ -201,7 +201,7 @@ def scale_note(styles: Sequence[MetricStyle]) -> str:
     return f"Scores ×100, but for {', '.join(unscaled)}: as computed"
 
 
-def _notes(
+def list_notes(
     choices: ScoreChoices,
     metrics: StyledMetrics,
     scores: CaptionScores,

@@ -195,7 +195,7 @@ def calibrate_ties(groups: Sequence[tuple[Floats, Floats]]) -> TieCalibration | 
     if n_cells > MAX_CELLS:
         return None
 
-    cells = [_Cells(x, y) for x, y in large]
+    cells = [PointCounts(x, y) for x, y in large]
     # In units of the smallest weight, so that whole numbers are summed where groups are of one size.
     unit = min(1 / c.n_pairs for c in cells)
     weights = np.array([1 / c.n_pairs / unit for c in cells])
@@ -213,7 +213,7 @@ def calibrate_ties(groups: Sequence[tuple[Floats, Floats]]) -> TieCalibration | 
     return TieCalibration(float(accuracies[best]), float(np.concatenate(thresholds)[best]))
 
 
-def _find_spans(cells: Sequence[_Cells], weights: Floats) -> list[tuple[float, float]]:
+def _find_spans(cells: Sequence[PointCounts], weights: Floats) -> list[tuple[float, float]]:
     """Return spans of thresholds in which the best lies, narrow enough for all their pairs to be laid out."""
     ranges = [float(c.scores[-1] - c.scores[0]) for c in cells]
     spans = [(0.0, max(ranges))]
@@ -226,7 +226,7 @@ def _find_spans(cells: Sequence[_Cells], weights: Floats) -> list[tuple[float, f
 
 
 def _values_in_span(
-    cells: Sequence[_Cells], weights: Floats, low: float, high: float
+    cells: Sequence[PointCounts], weights: Floats, low: float, high: float
 ) -> tuple[Floats, Floats]:
     """Return the differences of two scores in a span, and what is counted with each as the threshold."""
     differences_by_group: list[Floats] = []
@@ -246,7 +246,7 @@ def _values_in_span(
     return differences[last], before + np.cumsum(gains[order])[last]
 
 
-def _count_pair_cells(cells: Sequence[_Cells], spans: Sequence[tuple[float, float]]) -> int:
+def _count_pair_cells(cells: Sequence[PointCounts], spans: Sequence[tuple[float, float]]) -> int:
     """Count the pairs of cells whose differences lie in spans of thresholds."""
     cost = 0
     for low, high in spans:
@@ -254,7 +254,7 @@ def _count_pair_cells(cells: Sequence[_Cells], spans: Sequence[tuple[float, floa
     return cost
 
 
-def _bounds(cells: Sequence[_Cells], weights: Floats, thresholds: Floats) -> Floats:
+def _bounds(cells: Sequence[PointCounts], weights: Floats, thresholds: Floats) -> Floats:
     """Count concordant pairs, and pairs tied in both, at each threshold; shape (2, n_thresholds)."""
     counts = np.zeros((len(thresholds), 2))
     for index, threshold in enumerate(thresholds):
@@ -265,7 +265,7 @@ def _bounds(cells: Sequence[_Cells], weights: Floats, thresholds: Floats) -> Flo
 
 
 def _narrow_spans(
-    cells: Sequence[_Cells], weights: Floats, spans: Sequence[tuple[float, float]]
+    cells: Sequence[PointCounts], weights: Floats, spans: Sequence[tuple[float, float]]
 ) -> list[tuple[float, float]]:
     """Return the parts of spans of thresholds, open below, in which the best may lie; in order."""
     n_edges = max(3, 65 // len(spans))
@@ -292,7 +292,7 @@ def _narrow_spans(
     return narrowed
 
 
-class _Cells:
+class PointCounts:
     """Numbers of points of a group by score and rating.
 
     Args:

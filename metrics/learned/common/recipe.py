@@ -162,12 +162,12 @@ def make_recipe(name: str, options: Mapping[str, Any]) -> Recipe:
     for key, value in options.items():
         if key not in fields:
             raise unknown(f"option of rater {name}", key, fields)
-        values[key] = _convert_option(value, hints[key], f"rater.{key}")
+        values[key] = convert_option(value, hints[key], f"rater.{key}")
 
     return cls(**values)
 
 
-def _convert_option(value: Any, hint: Any, label: str) -> Any:
+def convert_option(value: Any, hint: Any, label: str) -> Any:
     """Return a value as its field's annotation requires; a list becomes a tuple.
 
     Raises:
@@ -177,7 +177,7 @@ def _convert_option(value: Any, hint: Any, label: str) -> Any:
     inner = typing.get_args(hint)
     if origin is tuple:
         elements: Any = value if isinstance(value, list | tuple) else [value]
-        return tuple([_convert_option(element, inner[0], label) for element in elements])
+        return tuple([convert_option(element, inner[0], label) for element in elements])
     if origin is Literal:
         if value not in inner:
             raise unknown(f"value of {label}", str(value), [str(choice) for choice in inner])
@@ -190,7 +190,7 @@ def _convert_option(value: Any, hint: Any, label: str) -> Any:
     # Of a union such as `tuple[str, ...] | None`, the tuple takes one value or several.
     for kind in inner:
         if typing.get_origin(kind) is tuple:
-            return _convert_option(value, kind, label)
+            return convert_option(value, kind, label)
     if isinstance(value, bool):  # before int, of which it is a kind
         if bool in types:
             return value

@@ -88,7 +88,7 @@ def decode_regions(data: bytes, count: int | None, label: str) -> ImageRegions:
             with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 arrays: Any = {name: file[name] for name in _NPZ_ARRAYS if name in file.files}
         else:
-            arrays = msgpack.unpackb(data, raw=False, object_hook=_decode_array)
+            arrays = msgpack.unpackb(data, raw=False, object_hook=decode_array)
     except (
         RuntimeError,  # of LZ4
         ValueError,
@@ -104,7 +104,7 @@ def decode_regions(data: bytes, count: int | None, label: str) -> ImageRegions:
     return check_regions(arrays, count, label)
 
 
-def _decode_array(table: dict[Any, Any]) -> Any:
+def decode_array(table: dict[Any, Any]) -> Any:
     """Return the array that msgpack-numpy wrote; refuse objects, which it would unpickle."""
     fields: dict[Any, Any] = {}
     for key, value in table.items():

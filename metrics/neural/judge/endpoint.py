@@ -241,7 +241,10 @@ class Endpoint:
     def _send_until_answered(self, question: Question, identity: dict[str, Any]) -> Answer:
         import requests
 
-        body = {**self.parameters, "messages": [{"role": "user", "content": _content(question)}]}
+        body = {
+            **self.parameters,
+            "messages": [{"role": "user", "content": make_content(question)}],
+        }
         # 1, 2, 4, … seconds, a minute at most.
         waits = iter([min(2.0**i, 60.0) for i in range(self.retries)])
         while True:
@@ -278,9 +281,9 @@ class Endpoint:
                     reason = "the answer is no chat completion"
                 elif response.status_code in PASSING:
                     reason = f"status {response.status_code}"
-                    requested_wait = _retry_after(response.headers.get("Retry-After"))
+                    requested_wait = read_retry_after(response.headers.get("Retry-After"))
                 else:
-                    raise InputError(self._clean(_refusal(response, bool(self._key))))
+                    raise InputError(self._clean(describe_refusal(response, bool(self._key))))
 
             pause = next(waits, None)
             if pause is None:
@@ -323,11 +326,11 @@ def _nobody_there(error: requests.RequestException) -> bool:
     return isinstance(reason, NewConnectionError)
 
 
-def _content(question: Question) -> Any:
+def make_content(question: Question) -> Any:
     """Return a message's content: the text alone, or an image as a data URL and the text."""
     if question.image is None:
         return question.text
-    kind, data = _image(Path(question.image))
+    kind, data = read_image(Path(question.image))
 
     url = f"data:{kind};base64,{base64.b64encode(data).decode('ascii')}"
     return [
@@ -336,8 +339,8 @@ def _content(question: Question) -> Any:
     ]
 
 
-def _image(path: Path) -> tuple[str, bytes]:
-    """MIME type and bytes of an image: as they are where endpoints take them, else as RGB in PNG.
+def read_image(path: Path) -> tuple[str, bytes]:
+    """Return MIME type and bytes of an image: as they are where endpoints take them, else as RGB in PNG.
 
     Raises:
         InputError: where it cannot be read, is truncated, or is no image.
@@ -368,7 +371,7 @@ def _parsed(response: requests.Response) -> Answer | None:
     return answer if isinstance(message, dict) else None
 
 
-def _refusal(response: requests.Response, with_key: bool) -> str:
+def describe_refusal(response: requests.Response, with_key: bool) -> str:
     """Describe a refusal in a line, with its remedy."""
     text = " ".join(response.text.split())
     with suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -383,8 +386,8 @@ def _refusal(response: requests.Response, with_key: bool) -> str:
     return f"status {response.status_code}{explanation}{remedy}"
 
 
-def _retry_after(value: str | None) -> float | None:
-    """Seconds that a Retry-After header asks for, a number or a date; None where it is neither."""
+def read_retry_after(value: str | None) -> float | None:
+    """Return the seconds that a Retry-After header asks for, a number or a date; None where it is neither."""
     if value is None:
         return None
     try:

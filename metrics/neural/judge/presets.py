@@ -214,7 +214,7 @@ def _read_integer(content: str) -> int:
 
 def _smooth_integer(choice: Any, integer: int) -> float:
     """Average whole numbers by their probabilities behind the first dollar sign, as G-VEval does."""
-    places = _places(choice)
+    places = read_token_places(choice)
     # The number begins behind the first token with a dollar sign.
     dollars = [position for position, (token, _) in enumerate(places) if "$" in token]
     position = dollars[0] + 1 if dollars else len(places)
@@ -237,7 +237,7 @@ def _smooth_integer(choice: Any, integer: int) -> float:
 
 def _smooth_digits(choice: Any, content: str, value: float) -> float:
     """Smooth a number from 0 to 1 by the probabilities of its digits, as FLEUR does."""
-    places = _places(choice)
+    places = read_token_places(choice)
     text = "".join(token for token, _ in places)
     spelt, integer_start, decimals = _number(text)
     if spelt != value:
@@ -301,7 +301,7 @@ def _number(text: str) -> tuple[float, int, tuple[int, int]]:
     return value, match.start(), decimals
 
 
-def _places(choice: Any) -> list[tuple[str, dict[str, float]]]:
+def read_token_places(choice: Any) -> list[tuple[str, dict[str, float]]]:
     """Return each token of an answer, and the probabilities of the likeliest tokens at its place.
 
     Raises:

@@ -104,7 +104,7 @@ class Spice(ParsedMetric):
         return tuple(f"spice_{part}" for part in PARTS if part != "f")
 
     def compute(self, rows: Rows) -> Floats:
-        scores = rows.compute_once("spice", lambda: _score_rows(rows))
+        scores = rows.compute_once("spice", lambda: compute_parts(rows))
         return scores[:, list(PARTS).index(self.part)]
 
     def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
@@ -142,7 +142,7 @@ class Spice(ParsedMetric):
         return float(sums[0] / sums[1]) if sums[1] else float("nan")
 
 
-def _score_rows(rows: Rows) -> Floats:
+def compute_parts(rows: Rows) -> Floats:
     """Compute all parts, shape (len(rows), len(PARTS)), in the order of `PARTS`."""
     scores = np.full((len(rows), len(PARTS)), np.nan)
     for i, by_kind in compute_figures(rows):

@@ -155,7 +155,7 @@ class Lexer:
                 continue
 
             if rule in self.parts:
-                end = self._token_end(text, position, end, rule)
+                end = self.find_token_end(text, position, end, rule)
             token, n_reread = _write_token(RULES[rule][2], text[position:end])
             if token:
                 tokens.append(token)
@@ -163,7 +163,7 @@ class Lexer:
 
         return tokens
 
-    def _token_end(self, text: str, begin: int, end: int, rule: int) -> int:
+    def find_token_end(self, text: str, begin: int, end: int, rule: int) -> int:
         """Return the latest place at which the token may end and its follower begin."""
         token, follower = self.parts[rule]
         places = token.ends(text, begin, end)
@@ -233,7 +233,7 @@ def _write_token(action: str, match: str) -> tuple[str, int]:
 _MARKS = ",.;:!?"
 _PLAIN_PIECE = re.compile(rf"(?:[A-Za-z]++(?:-[A-Za-z]++)*(?:'s)?|[0-9]++)[{_MARKS}]?+|[,;:!?]?")
 # ... except for these, for abbreviations and single letters before a full stop, and for figures side by side.
-_NOT_PLAIN = frozenset(
+NOT_PLAIN = frozenset(
     [word + mark for word in ("cannot", *CONTRACTED) for mark in ("", *_MARKS)]
     + [re.sub(r"[\[\]]", "", word).lower() + "." for word in (*ENDING, *LEADING, *NUMBERED)]
     + [letter + "." for letter in "abcdefghijklmnopqrstuvwxyz"]
@@ -245,12 +245,12 @@ _MAX_PIECES = 100_000
 _MAX_CHARACTERS = 100
 
 
-class _PieceWords(dict[str, "str | None"]):
+class PieceWords(dict[str, "str | None"]):
     """The words of pieces of plain texts between blanks; None for a piece that is not plain."""
 
     def __missing__(self, piece: str) -> str | None:
         lowered = piece.lower()
-        is_plain = _PLAIN_PIECE.fullmatch(piece) and lowered not in _NOT_PLAIN
+        is_plain = _PLAIN_PIECE.fullmatch(piece) and lowered not in NOT_PLAIN
         words = lowered.replace("'s", " 's").translate(_NO_MARKS) if is_plain else None
 
         if len(piece) <= _MAX_CHARACTERS:
@@ -260,7 +260,7 @@ class _PieceWords(dict[str, "str | None"]):
         return words
 
 
-_words_of_piece = _PieceWords()
+_words_of_piece = PieceWords()
 
 
 def plain_words(text: str) -> str | None:

@@ -153,7 +153,7 @@ PUNCTUATION = frozenset(
 )
 
 # Characters that the tokeniser or a pipe takes for the end of a line; in a caption they are blanks.
-_LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 
 # The line that is sent after each text. The tokeniser reads ahead over the line's end, and the start of
 # the next line decides whether a last word such as "No." or "U." keeps its full stop; most captions begin
@@ -280,7 +280,7 @@ def _tokenize_new(texts: Sequence[str], tokenizer: Tokenizer) -> Iterable[str]:
     if tokenizer == "captau":
         return map(_tokenize_text, texts)
 
-    lines = [_LINE_ENDS.sub(" ", text) for text in texts]
+    lines = [LINE_ENDS.sub(" ", text) for text in texts]
     if tokenizer == "pycocoevalcap":
         return _run_java(lines)
     return map(segmenter(tokenizer), lines)
@@ -313,14 +313,14 @@ def tokenize_rows(
 
 
 def _tokenize_text(text: str) -> str:
-    line = _LINE_ENDS.sub(" ", text)
+    line = LINE_ENDS.sub(" ", text)
     words = plain_words(line)
     return tokenize_by_rules(line) if words is None else words
 
 
 def tokenize_by_rules(text: str) -> str:
     """Tokenise one text as `tokenize` does, by the full rules even where a short cut would do."""
-    return _remove_punctuation(" ".join(tokens(_LINE_ENDS.sub(" ", text))))
+    return _remove_punctuation(" ".join(tokens(LINE_ENDS.sub(" ", text))))
 
 
 def _run_java(lines: Sequence[str]) -> list[str]:
@@ -344,7 +344,7 @@ def _run_java(lines: Sequence[str]) -> list[str]:
         )
 
     if len(answers) != 2 * len(lines) or set(answers[1::2]) != {_SEPARATOR_TOKENS}:
-        # A text ends a line in a way that `_LINE_ENDS` lacks. Halving isolates it; then all answers
+        # A text ends a line in a way that `LINE_ENDS` lacks. Halving isolates it; then all answers
         # belong to it.
         if len(lines) == 1:
             return [_remove_punctuation(" ".join(answers[:-1]))]

@@ -56,7 +56,7 @@ class CaptionEvaluator(Evaluator):
         """Return the references by set."""
         references: dict[str, ReferenceFile] = {}
         for reference_set in self.challenge.reference_sets:
-            file = _load_references(reference_set, self.challenge.data_root)
+            file = load_references(reference_set, self.challenge.data_root)
             references[reference_set.name] = file
         return references
 
@@ -400,7 +400,12 @@ def _is_mixed(order: NDArray[np.int64]) -> bool:
     return bool((np.diff(order) < 0).any())
 
 
-def _load_references(reference_set: ReferenceSet, data_root: Path | None) -> ReferenceFile:
+def load_references(reference_set: ReferenceSet, data_root: Path | None) -> ReferenceFile:
+    """Read the references of a set: its file's, or the first of each image of its dataset.
+
+    Raises:
+        InputError: where rows of one image in the dataset have different references.
+    """
     if reference_set.file is not None:
         return read_references(reference_set.file)
 

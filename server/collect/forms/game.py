@@ -97,10 +97,10 @@ class ColdStart:
         if scale is None and ends is not None:
             scale = Scale(*ends)
         if scale is not None:
-            return _levels_on(scale, scores)
+            return round_to_levels(scale, scores)
 
         # Of a metric without scale only the order of the items counts.
-        return _fifths(scores if metric.higher_is_better else -scores)
+        return rank_in_fifths(scores if metric.higher_is_better else -scores)
 
 
 def _check_references(metric: Metric, items: Sequence[StudyItem]) -> None:
@@ -128,7 +128,7 @@ def _known_levels(items: Sequence[StudyItem], game: GameFields) -> Floats:
     return np.floor(np.array(means) + 0.5).astype(int)
 
 
-def _levels_on(scale: Scale, scores: Floats) -> Floats:
+def round_to_levels(scale: Scale, scores: Floats) -> Floats:
     """Return scores as the nearest of the five levels, whose ends are those of their scale."""
     lowest = LEVELS[0]
     highest = LEVELS[-1]
@@ -136,7 +136,7 @@ def _levels_on(scale: Scale, scores: Floats) -> Floats:
     return np.clip(np.floor(levels + 0.5), lowest, highest).astype(int)
 
 
-def _fifths(scores: Floats) -> Floats:
+def rank_in_fifths(scores: Floats) -> Floats:
     """Return scores as levels: the worst fifth is 1, the best 5; equal scores get equal levels."""
     from scipy.stats import rankdata
 

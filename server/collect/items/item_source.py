@@ -313,7 +313,7 @@ class SourceShares:
         for system, n_needed in self._counts().items():
             candidates = by_system.get(system, [])
             if system == MISMATCHED:
-                candidates = _mismatch(items, by_system[self.mismatched_from], rng)
+                candidates = mismatch_captions(items, by_system[self.mismatched_from], rng)
             if len(candidates) < n_needed:
                 raise InputError(
                     f"{source.location}: items.shares.{system}: {n_needed:,} of items.limit={self.n_captions:,} "
@@ -321,7 +321,7 @@ class SourceShares:
                 )
 
             shuffled = [candidates[k] for k in rng.permutation(len(candidates)).tolist()]
-            drawn += _take_spread(shuffled, n_needed, captions_per_image)
+            drawn += take_spread(shuffled, n_needed, captions_per_image)
 
         return drawn
 
@@ -338,7 +338,7 @@ class SourceShares:
         return counts
 
 
-def _take_spread(
+def take_spread(
     candidates: Sequence[StudyItem], n_needed: int, captions_per_image: Counter[str]
 ) -> list[StudyItem]:
     """Take candidates in order, those first whose images have the fewest captions, and count them."""
@@ -356,7 +356,7 @@ def _take_spread(
     return spread_items
 
 
-def _mismatch(
+def mismatch_captions(
     items: Iterable[StudyItem], captions: Sequence[StudyItem], rng: np.random.Generator
 ) -> list[StudyItem]:
     """Return an item for each image, with a caption of another image that none of its own is equal to.

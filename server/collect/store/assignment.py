@@ -121,7 +121,7 @@ class _Serve(NamedTuple):
     served_at: float
 
 
-class _UnitRow(NamedTuple):
+class UnitRow(NamedTuple):
     """A unit that needs answers, as `units` has it, with the number of raters who are at it."""
 
     n_answers: int
@@ -279,7 +279,7 @@ class Assignment:
             # Nobody practises if the study needs no answer of theirs.
             if not self._may_answer(c, rater):
                 return None
-            unit_id = _next_of_pool(c, rater.id, task)
+            unit_id = find_next_of_pool(c, rater.id, task)
             return None if unit_id is None else (unit_id, task)
 
         if self._study.per_rater is not None and rater.n_answers >= self._study.per_rater:
@@ -287,7 +287,7 @@ class Assignment:
 
         if task.allows_attention and self._is_attention_due(c, rater):
             attention = replace(task, phase="attention", pool="attention")
-            unit_id = _next_of_pool(c, rater.id, attention)
+            unit_id = find_next_of_pool(c, rater.id, attention)
             if unit_id is not None:
                 return unit_id, attention
 
@@ -301,22 +301,22 @@ class Assignment:
 
         return row.unit_id, task
 
-    def _find_least_answered(self, c: Connection, rater: Rater) -> _UnitRow | None:
+    def _find_least_answered(self, c: Connection, rater: Rater) -> UnitRow | None:
         """Return the unit that comes next: second answers before first ones, then the fewest; pending ones count."""
         parameters = {
             **self._open_parameters(rater),
             # A rater who has not answered for so long may have gone.
             "reserved_since": self._data.clock() - RESERVATION_SECONDS,
         }
-        free_rows: list[_UnitRow] = []
+        free_rows: list[UnitRow] = []
         for cells in c.execute(_CANDIDATES, parameters):
-            row = _UnitRow(*cells)
+            row = UnitRow(*cells)
             if self._is_free(rater, row):
                 free_rows.append(row)
 
         return min(free_rows, key=lambda row: row.priority, default=None)
 
-    def _is_free(self, rater: Rater, row: _UnitRow) -> bool:
+    def _is_free(self, rater: Rater, row: UnitRow) -> bool:
         stages = self._data.units[row.unit_id].stages
         if stages:
             # The next one checks what this one says, so that they cannot be at it together.
@@ -361,7 +361,7 @@ def _needs(stages: Sequence[Stage], rater: Rater) -> bool:
     return any(stage.annotator in ("", rater.nickname) for stage in stages)
 
 
-def _next_of_pool(c: Connection, rater_id: int, task: NextUnit) -> int | None:
+def find_next_of_pool(c: Connection, rater_id: int, task: NextUnit) -> int | None:
     """Return the next unit of a task's pool that a rater has not been shown in its attempt."""
     is_seen = exists().where(
         serves.c.rater == rater_id, serves.c.unit == units.c.id, serves.c.attempt == task.attempt

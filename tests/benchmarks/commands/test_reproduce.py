@@ -18,7 +18,7 @@ from captau.benchmarks.commands.reproduce import (
     matches,
     summarise,
 )
-from captau.benchmarks.evaluation.papers.published_cells import TABLE_KINDS, _bound_or_value
+from captau.benchmarks.evaluation.papers.published_cells import TABLE_KINDS, choose_bound
 from captau.benchmarks.evaluation.papers.published_numbers import (
     CORRELATIONS,
     PaperTable,
@@ -267,9 +267,9 @@ def test_a_table_of_data_that_is_not_here_says_so_in_each_cell(changes, reason):
 
 def test_a_bound_is_how_far_the_interval_reaches():
     """Of the ends 3.9 and 4.2 of a value of 4.0, 0.2 lies above and 0.1 below."""
-    reaches = [_bound_or_value({"bound": bound}, 4.0, 3.9, 4.2) for bound in ("high", "low")]
+    reaches = [choose_bound({"bound": bound}, 4.0, 3.9, 4.2) for bound in ("high", "low")]
     assert reaches == pytest.approx([0.2, 0.1])
-    assert _bound_or_value({}, 4.0, 3.9, 4.2) == 4.0
+    assert choose_bound({}, 4.0, 3.9, 4.2) == 4.0
 
 
 def test_the_folds_of_a_dataset_are_counted_and_an_absent_one_says_so():

@@ -332,7 +332,7 @@ def test_tables_over_protocols_by_hand() -> None:
         ],
         columns=["protocol", "coefficient", "metric", "value", "rank", "note"],
     )
-    ranges, by_protocol = sensitivity._protocol_tables(rows, "d", "x", {"a": "A", "b": "B"})
+    ranges, by_protocol = sensitivity.make_protocol_tables(rows, "d", "x", {"a": "A", "b": "B"})
     assert (ranges.title, ranges.heads) == (
         *("d, x: range of each metric over protocols", ["τ_c", "τ_b", "rank"]),
     )
@@ -351,10 +351,10 @@ def test_tables_over_protocols_by_hand() -> None:
     ]
     assert by_protocol.notes == ["×100; in brackets the rank."]
     alone = rows[rows["coefficient"] == "tau_b"]
-    ranges, by_protocol = sensitivity._protocol_tables(alone, "d", "x", {"a": "A", "b": "B"})
+    ranges, by_protocol = sensitivity.make_protocol_tables(alone, "d", "x", {"a": "A", "b": "B"})
     assert [cells[-1] for _, cells in lines_of(ranges)] == ["–", "–"]
     assert lines_of(by_protocol) == [("p", ["50.0", "50.0"])]
-    assert sensitivity._count_swaps(alone) == (0, 1)
+    assert sensitivity.count_swaps(alone) == (0, 1)
 
 
 def test_the_power_table_by_hand() -> None:
@@ -369,7 +369,7 @@ def test_the_power_table_by_hand() -> None:
         ],
         columns=columns,
     )
-    table = sensitivity._power_table(rows, "T:", {"a": "A", "b": "B", "c": "C"})
+    table = sensitivity.make_power_table(rows, "T:", {"a": "A", "b": "B", "c": "C"})
     assert (table.title, table.heads) == (
         *("T: differences that 1,000 images can show",),
         *(["difference", "detectable", "power %", "images"],),
@@ -378,6 +378,6 @@ def test_the_power_table_by_hand() -> None:
         ("A − B", ["2.0", "4.0", "50", "4,000"]),
         ("A − C", ["0.0", "4.0", "5", "–"]),
     ]
-    alone = sensitivity._power_table(rows[rows["size"] == 500], "T:", {"a": "A", "b": "B"})
+    alone = sensitivity.make_power_table(rows[rows["size"] == 500], "T:", {"a": "A", "b": "B"})
     assert lines_of(alone) == [("A − B", ["2.0", "6.0", "25", "4,500"])]
     assert alone.title == "T: differences that 500 images can show"

@@ -32,7 +32,7 @@ def figures(monkeypatch):
         table[:, -1] = np.nan
         return table
 
-    monkeypatch.setattr(spice, "_score_rows", scores)
+    monkeypatch.setattr(spice, "compute_parts", scores)
     monkeypatch.setattr(spice_models, "JARS", ())
 
 

@@ -29,18 +29,18 @@ def test_means_over_seeds_by_hand() -> None:
     columns = ["dataset", "protocol", "dimension", "coefficient", "metric", "value"]
     frame = pd.DataFrame(rows, columns=[*columns, "n_items", "n_ratings"])
     options: Any = SimpleNamespace(seeds=(0, 1))
-    (mean,) = train._seed_means(frame, options)
+    (mean,) = train.compute_seed_means(frame, options)
     assert math.isnan(mean.pop("p_value"))
     assert mean == {
         **{"dataset": "d", "protocol": "p", "dimension": "x", "coefficient": "tau_c"},
         **{"metric": "icr mean", "value": 0.5, "std": pytest.approx(0.5 / math.sqrt(2))},
         **{"n_items": 8, "n_ratings": 9, "note": "mean of 2 seeds, standard deviation 0.353553"},
     }
-    (table,) = train._mean_tables([mean], options)
+    (table,) = train.make_mean_tables([mean], options)
     assert (table.title, table.heads) == ("Mean of 2 seeds", ["coefficient", "mean", "std"])
     assert lines_of(table) == [("icr: d, x", ["τ_c", "50.00", "35.36"])]
-    assert train._mean_tables([], options) == []
-    assert train._seed_means(frame, SimpleNamespace(seeds=(0,))) == []  # pyright: ignore[reportArgumentType]
+    assert train.make_mean_tables([], options) == []
+    assert train.compute_seed_means(frame, SimpleNamespace(seeds=(0,))) == []  # pyright: ignore[reportArgumentType]
 
 
 def corpora(**shared: bool) -> Any:

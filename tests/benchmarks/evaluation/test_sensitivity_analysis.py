@@ -17,9 +17,9 @@ from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.prepared_datasets import PreparedDataset
 from captau.benchmarks.evaluation.sensitivity_analysis import (
     SensitivityAnalysis,
-    _curve_point,
     draw_references,
     find_duplicates,
+    make_curve_point,
 )
 from captau.benchmarks.runs.tables import count_of
 from captau.benchmarks.scoring.protocol import CHOICES, Protocol
@@ -43,7 +43,7 @@ NAN = math.nan
 def test_a_point_is_the_mean_and_the_band_of_its_draws(
     drawn: list[float], reason: str, note: str, expected: tuple[Any, ...]
 ) -> None:
-    point = _curve_point(np.array(drawn), reason, note)
+    point = make_curve_point(np.array(drawn), reason, note)
     assert list(point) == ["value", "low", "high", "draws", "note"]
     np.testing.assert_allclose(list(point.values())[:3], expected[:3])
     assert (point["draws"], point["note"]) == expected[3:]

@@ -373,9 +373,9 @@ def test_a_curve_is_of_the_metric_that_scored(record, is_refused, tmp_path):
             f"scored (rouge_l|1); run captau thresholds anew"
         )
         with says(message):
-            threshold._read_curve(config, path, "rouge_l|1")
+            threshold.read_curve(config, path, "rouge_l|1")
     else:
-        points = threshold._read_curve(config, path, "rouge_l|1")
+        points = threshold.read_curve(config, path, "rouge_l|1")
         assert points.to_dict("records") == [
             {"dataset": "d", "dimension": "o", "metric": "rouge_l"}
         ]

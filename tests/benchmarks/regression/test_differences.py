@@ -12,8 +12,8 @@ import pytest
 from captau.benchmarks.regression.differences import (
     Difference,
     _distance,
-    _scores,
     cause_of,
+    compare_scores,
     correlation_differences,
     difference_in_one,
     format_change,
@@ -172,7 +172,7 @@ def test_where_mean_and_spread_stay_the_part_that_moved_most_is_named() -> None:
         return SimpleNamespace(tolerance=1e-6, sample={}, metrics={"m": figures}, data={})
 
     measured: Any = SimpleNamespace(by_metric={"m": pd.Series(dtype=float)})
-    (difference,) = _scores(baseline(before), baseline(now), measured, "m", "the code")
+    (difference,) = compare_scores(baseline(before), baseline(now), measured, "m", "the code")
     assert difference.subject == "3 of 16 parts of the items, most the mean of part 4"
     assert (difference.metrics, difference.before, difference.now) == (
         ("m",),

@@ -16,16 +16,16 @@ from PIL import Image
 
 from captau.benchmarks.reporting import caption_browser
 from captau.benchmarks.reporting.caption_browser import (
+    CaptionView,
     Embedded,
-    _picture,
-    _View,
     embed,
+    make_thumbnail,
     script_json,
 )
 from captau.datasets.schema import Scale
 
 
-def view(*, by_image: bool) -> _View:
+def view(*, by_image: bool) -> CaptionView:
     """Ranks of two metrics that put the middle captions in other orders."""
     items = pd.DataFrame({"image_id": ["1", "1", "2", "2"]}, index=list("abcd"))
     oriented = pd.DataFrame({"m": [1.0, 2, 3, 4], "n": [1.0, 3, 2, 4]}, index=items.index)
@@ -33,7 +33,7 @@ def view(*, by_image: bool) -> _View:
         items=items, oriented=oriented, metrics=["m", "n"], scales={}, is_by_image=by_image,
         people=lambda _: pd.Series(dtype=float),
     )  # fmt: skip
-    return _View(cast(Any, part))
+    return CaptionView(cast(Any, part))
 
 
 def test_captions_disagree_by_how_far_their_ranks_lie_apart() -> None:
@@ -125,7 +125,7 @@ def embedded(room: int, folder: Path, calls: list[Path], **changes: Any) -> Embe
         return None if path.name == "1" and changes.get("broken") else PICTURE
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(caption_browser, "_picture", picture)
+        patch.setattr(caption_browser, "make_thumbnail", picture)
         return embed([part(), part(title="U")], folder, room, lambda: calls.append(Path("step")))
 
 
@@ -167,7 +167,7 @@ def test_captions_that_have_no_room_are_left_out(share: float, shown: int) -> No
 
 
 def address(path: Path) -> tuple[str, Image.Image]:
-    text = _picture(path)
+    text = make_thumbnail(path)
     assert text is not None
     head, _, data = text.partition(",")
     return head, Image.open(io.BytesIO(base64.b64decode(data)))
@@ -189,4 +189,4 @@ def test_pictures_become_small_and_upright_on_white(tmp_path: Path) -> None:
     assert address(tmp_path / "tiny.png")[1].size == (3, 2)
     (tmp_path / "text.png").write_text("no picture")
     for name in ("text.png", "absent.png"):
-        assert _picture(tmp_path / name) is None
+        assert make_thumbnail(tmp_path / name) is None

@@ -22,7 +22,7 @@ from PIL import Image
 
 import captau
 from captau.benchmarks.reporting.caption_browser import STEPS, UNDEFINED, percentiles, script_json
-from captau.benchmarks.reporting.html_report import _page_of, build
+from captau.benchmarks.reporting.html_report import build, render_markdown
 from captau.benchmarks.reporting.part_tables import CoefficientTable
 from captau.benchmarks.reporting.run_parts import run_datasets
 from captau.benchmarks.runs.finished_run import read_run
@@ -346,7 +346,9 @@ def test_a_run_of_another_command_has_its_tables(tmp_path):
 
 
 def test_a_table_of_a_run_cannot_bring_html():
-    page = _page_of("**a <b>**\n\n| <script>x</script> | b |\n|:--|--:|\n| <img src=x> | 1 |\n")
+    page = render_markdown(
+        "**a <b>**\n\n| <script>x</script> | b |\n|:--|--:|\n| <img src=x> | 1 |\n"
+    )
     assert "<script" not in page
     assert "<img" not in page
     assert "&lt;img src=x&gt;" in page

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.evaluation.pair_tests import Standing
-from captau.benchmarks.reporting.part_tables import CoefficientTable, ScoreTable, _notes
+from captau.benchmarks.reporting.part_tables import CoefficientTable, ScoreTable, list_notes
 from captau.benchmarks.runs.finished_run import FinishedRun
 from captau.benchmarks.runs.tables import MISSING, Cell, ResultTable, number_cell
 from captau.benchmarks.scoring.catalog import usual_protocol
@@ -184,15 +184,15 @@ def test_notes_tell_of_metrics_that_are_missing_once() -> None:
         "config": {"statistics": {"interval": "percentile", "replicates": 40}},
     }
     part = part_of(ROWS, **record)
-    assert list(map(str, _notes(part, {"interval"}))) == [
+    assert list(map(str, list_notes(part, {"interval"}))) == [
         "A's note.",
         "U is missing: no images.",
         "Intervals: 95 % interval (percentile bootstrap over images, 40 replicates).",
     ]
-    assert list(map(str, _notes(part, {"rank"})[2:])) == [
+    assert list(map(str, list_notes(part, {"rank"})[2:])) == [
         "Ranks: metrics that share a rank do not differ significantly."
     ]
-    assert _notes(part_of(ROWS[:2]), {"interval"}) == []
+    assert list_notes(part_of(ROWS[:2]), {"interval"}) == []
 
 
 def systems(*names: str, **changes: Any) -> Any:

@@ -101,7 +101,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     monkeypatch.setattr(html_report, "make_charts", make)
     monkeypatch.setattr(html_report.figures, "inline", inline)
     monkeypatch.setattr(html_report, "StepProgress", Steps)
-    monkeypatch.setattr(caption_browser, "_picture", lambda _: "data:image/png;base64,AAAA")
+    monkeypatch.setattr(caption_browser, "make_thumbnail", lambda _: "data:image/png;base64,AAAA")
     return steps
 
 
@@ -187,7 +187,7 @@ def test_a_reproduced_paper_has_its_cells_in_its_page() -> None:
         has_file=lambda name: name == "comparison.csv",
         read_texts={"comparison.csv": frame}.__getitem__,
     )
-    table = html_report._comparison(run)  # type: ignore[arg-type]
+    table = html_report.make_comparison_table(run)  # type: ignore[arg-type]
     assert table is not None
     assert (table.title, table.corner, table.columns) == (
         *("Cells of the paper, and what captau finds", "metric", ["printed", "found"]),

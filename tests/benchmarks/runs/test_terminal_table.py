@@ -213,7 +213,7 @@ def test_columns_of_one_head_that_go_are_named_once_and_only_if_none_is_left():
     ],
 )
 def test_where_a_head_folds(head, width, expected):
-    assert terminal_table._fold_head(head, width) == expected
+    assert terminal_table.fold_head(head, width) == expected
 
 
 def test_headings_are_italic_and_the_verdict_is_bold():

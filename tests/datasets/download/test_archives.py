@@ -10,7 +10,13 @@ import zipfile
 import pytest
 
 from captau.datasets.download import archives
-from captau.datasets.download.archives import Archive, _kind, _stays_inside, choose, open_zip
+from captau.datasets.download.archives import (
+    Archive,
+    choose,
+    find_member_kind,
+    open_zip,
+    stays_inside,
+)
 from tests.conftest import says
 
 
@@ -30,7 +36,7 @@ from tests.conftest import says
 def test_kinds_of_members_are_what_unix_says(attributes, name, kind):
     info = zipfile.ZipInfo(name)
     info.external_attr = attributes
-    assert _kind(info) == kind
+    assert find_member_kind(info) == kind
 
 
 @pytest.mark.parametrize(
@@ -47,7 +53,7 @@ def test_kinds_of_members_are_what_unix_says(attributes, name, kind):
     ],
 )
 def test_names_that_stay_inside(name, stays):
-    assert _stays_inside(name) is stays
+    assert stays_inside(name) is stays
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from captau.datasets import registry
-from captau.datasets.download.imports import _common_end, _OfferedFile, shipped_names, take
+from captau.datasets.download.imports import OfferedFile, count_common_folders, shipped_names, take
 from captau.datasets.download.writing import arriving, write
 from captau.datasets.errors import InputError
 from captau.datasets.reading.source_files import fits, missing, size, state, used
@@ -237,12 +237,12 @@ def test_nothing_arrives_that_failed(tmp_path: Path) -> None:
 def test_the_folders_right_above_a_file_that_are_the_same(
     name: str, path: str, n_folders: int
 ) -> None:
-    assert _common_end(name, path) == n_folders
+    assert count_common_folders(name, path) == n_folders
 
 
 def test_an_offered_file_is_right_by_sha_256_or_by_the_blob_id_of_git() -> None:
     """A blob id is the SHA-1 of "blob", the size, a zero byte and the content."""
-    offered = _OfferedFile("f", lambda: iter([b"rat", b"ings"]))
+    offered = OfferedFile("f", lambda: iter([b"rat", b"ings"]))
     blob = hashlib.sha1(b"blob 7\0ratings").hexdigest()
     assert offered.is_right(SourceFile("f", PAGE, sha(b"ratings")))
     assert offered.is_right(SourceFile("f", PAGE, git_blob=blob))

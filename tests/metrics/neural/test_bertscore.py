@@ -16,7 +16,7 @@ from captau.metrics.neural import (
     bertscore,
 )
 from captau.metrics.neural.bertscore import BertScore, BertTbr, TokenIdf, Tokens, recall
-from captau.metrics.neural.sentence_cosine import _SentenceEncoder
+from captau.metrics.neural.sentence_cosine import SentenceEncoder
 from captau.metrics.neural.text import (
     load_tokenizer,
 )
@@ -174,7 +174,7 @@ def test_full_memory_halves_the_batch(weights, monkeypatch):
     expected = metric("sentence_cosine(batch_size=7)").score(rows)
     monkeypatch.setenv("CAPTAU_CACHE", str(weights.parent / "other-cache"))
     sizes = []
-    call = _SentenceEncoder.__call__
+    call = SentenceEncoder.__call__
 
     def full(self, texts):
         sizes.append(len(texts))
@@ -182,7 +182,7 @@ def test_full_memory_halves_the_batch(weights, monkeypatch):
             raise MemoryError
         return call(self, texts)
 
-    monkeypatch.setattr(_SentenceEncoder, "__call__", full)
+    monkeypatch.setattr(SentenceEncoder, "__call__", full)
     given = Rows.from_items(rows)
     found = metric("sentence_cosine(batch_size=7)").score(given)
     np.testing.assert_allclose(found, expected, atol=1e-6)

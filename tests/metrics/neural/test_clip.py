@@ -197,7 +197,9 @@ def test_weights_of_a_checkpoint(root, monkeypatch):
     assert find(checkpoint=pacs).checkpoint == path
     # A download is asked for where it is allowed, of a name without a folder.
     asked = []
-    monkeypatch.setattr(clip, "_download", lambda model, tag: asked.append((model, tag)) or path)
+    monkeypatch.setattr(
+        clip, "download_weights", lambda model, tag: asked.append((model, tag)) or path
+    )
     assert refused(checkpoint="openai") == needs.format("openai", tag)
     monkeypatch.setenv("CAPTAU_DOWNLOAD", "1")
     assert find(checkpoint="openai").checkpoint == path
@@ -255,9 +257,9 @@ def test_a_folder_of_a_quickgelu_model_says_so(root):
 def test_a_description_that_is_none_is_said(content, root):
     write(root / clip.CONFIG, content)
     with says(f"{root}/open_clip_config.json: no description of an open_clip model ("):
-        clip._config(root)
+        clip.read_model_config(root)
     write(root / clip.CONFIG, config(a=1))
-    assert clip._config(root) == config(a=1)
+    assert clip.read_model_config(root) == config(a=1)
 
 
 @pytest.mark.parametrize(
@@ -310,11 +312,11 @@ def test_errors_of_open_clip_are_one_line(monkeypatch):
     )
     of_name = clip.Clip("m", "known", None, Path("w.pt"), "cpu", "fp32", 1)
     with raises_exactly(f"known: open_clip cannot build the model ('{'x' * 199})"):
-        clip._Loaded(of_name)
+        clip.LoadedClip(of_name)
     with says("local-dir:folder: open_clip cannot build the model ("):
-        clip._Loaded(dataclasses.replace(of_name, model="any", folder=Path("folder")))
+        clip.LoadedClip(dataclasses.replace(of_name, model="any", folder=Path("folder")))
     with says("unknown open_clip model 'any'"):
-        clip._Loaded(dataclasses.replace(of_name, model="any"))
-    assert clip._download("m", "unknown") is None
+        clip.LoadedClip(dataclasses.replace(of_name, model="any"))
+    assert clip.download_weights("m", "unknown") is None
     with raises_exactly(f"the weights 'known' of m could not be fetched ({'y' * 200})"):
-        clip._download("m", "known")
+        clip.download_weights("m", "known")

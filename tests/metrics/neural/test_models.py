@@ -128,7 +128,7 @@ def test_a_path_goes_before_a_name_in_the_weights_folder(root, tmp_path, monkeyp
 
 
 def no_hub(monkeypatch):
-    monkeypatch.setattr(models, "_hub", lambda name, *, offline: None)
+    monkeypatch.setattr(models, "find_on_hub", lambda name, *, offline: None)
 
 
 def test_a_model_that_is_not_here_is_said_with_its_remedy(root, monkeypatch):
@@ -195,14 +195,14 @@ def test_the_hub_is_asked_where_it_is_allowed_and_its_errors_are_one_line(root, 
         raise OSError("no route\nto the host")
 
     stand_in(monkeypatch, "huggingface_hub", snapshot_download=snapshot_download)
-    assert models._hub("bert", offline=True) is None
+    assert models.find_on_hub("bert", offline=True) is None
     with pytest.raises(UnavailableError):
         models.transformers_folder("m", "bert")
     monkeypatch.setenv("CAPTAU_DOWNLOAD", "1")
     with says("the model 'bert' could not be downloaded (no route); give model=FOLDER"):
         models.transformers_folder("m", "bert")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert models._hub("bert", offline=False) is None
+    assert models.find_on_hub("bert", offline=False) is None
 
 
 # Files of weights
@@ -293,7 +293,7 @@ def test_a_checkpoint_is_a_table_of_tensors(table, expected, name, tmp_path, mon
 
 def test_a_refusal_that_names_an_option_of_torch_is_not_passed_on(tmp_path):
     path = tmp_path / "w"
-    said = models._refusal(path, ValueError("set weights_only=False"))
+    said = models.describe_refusal(path, ValueError("set weights_only=False"))
     assert said == f"{path}: not a checkpoint, or damaged"
 
 

@@ -106,7 +106,7 @@ def test_longer_texts_are_encoded_first_in_batches_and_equal_ones_once(word_mode
 
 def test_features_that_are_not_finite_name_the_text(word_model, monkeypatch):
     monkeypatch.setattr(
-        sentence_cosine._SentenceEncoder,
+        sentence_cosine.SentenceEncoder,
         "__call__",
         lambda self, texts: [np.array([math.nan if t == "cat" else 1.0, 3]) for t in texts],
     )
@@ -187,10 +187,10 @@ def test_pooling_and_the_window_are_what_the_folder_says(files, pooling, expecte
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(json.dumps(content))
     if isinstance(expected, tuple):
-        assert sentence_cosine._settings(tmp_path, 64, pooling) == expected
+        assert sentence_cosine.read_settings(tmp_path, 64, pooling) == expected
     else:
         with says(f"{tmp_path}/{expected}"):
-            sentence_cosine._settings(tmp_path, 64, pooling)
+            sentence_cosine.read_settings(tmp_path, 64, pooling)
 
 
 # What a model's folder says

@@ -62,9 +62,9 @@ class TestSentenceCosine:
     def encode(self, monkeypatch):
         """Shorten the model's window, and return the vectors of short texts from the model itself."""
 
-        settings = sentence_cosine._settings
+        settings = sentence_cosine.read_settings
         monkeypatch.setattr(
-            sentence_cosine, "_settings", lambda *a: (settings(*a)[0], min(16, settings(*a)[1]))
+            sentence_cosine, "read_settings", lambda *a: (settings(*a)[0], min(16, settings(*a)[1]))
         )
 
         def vector(text):

@@ -43,6 +43,6 @@ def word_model(tmp_path, monkeypatch, all_extras):
     (folder / "model.safetensors").write_bytes(b"weights")
     monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(TextEncoder, "_tokenizer", Tokenizer())
-    monkeypatch.setattr(sentence_cosine._SentenceEncoder, "__call__", encode)
+    monkeypatch.setattr(sentence_cosine.SentenceEncoder, "__call__", encode)
     monkeypatch.setattr(sentence_cosine.TextModel, "asked", [], raising=False)
     return folder

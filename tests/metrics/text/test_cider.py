@@ -17,8 +17,8 @@ from captau.metrics.rows import Rows
 from captau.metrics.text.cider import (
     Cider,
     DocumentFrequencies,
+    NgramIdf,
     ReferenceCorpus,
-    _NgramIdf,
     count_documents,
     document_frequencies,
 )
@@ -348,11 +348,11 @@ def test_the_class_that_is_wrapped_scores_weighted_rows_alike():
 
 def test_weights_of_n_grams():
     """Worked by hand: log 8 less log of the documents, 1 at least; new ones are numbered behind."""
-    idf = _NgramIdf(math.log(8), [np.array([1.0, 2.0, 0.0]), np.array([])])
+    idf = NgramIdf(math.log(8), [np.array([1.0, 2.0, 0.0]), np.array([])])
     assert idf(np.array([0, 1, 2]), 1).tolist() == [log(8), log(8) - log(2), log(8)]
     assert idf(np.array([], int), 2).tolist() == []
     new = [np.array([4.0, 0.0]), np.array([8.0])]
-    idf = _NgramIdf(math.log(8), [np.array([1.0, 2.0, 0.0]), np.array([])], new)
+    idf = NgramIdf(math.log(8), [np.array([1.0, 2.0, 0.0]), np.array([])], new)
     assert idf(np.array([4, 1, 3]), 1).tolist() == [log(8), log(8) - log(2), log(8) - log(4)]
     assert idf(np.array([0]), 2).tolist() == [0]
 

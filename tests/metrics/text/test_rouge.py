@@ -14,8 +14,8 @@ from captau.metrics.text.rouge import (
     RougeL,
     RougeN,
     RougeScore,
-    _characters,
-    _words_as_characters,
+    encode_numbers,
+    encode_words,
     rouge_n,
     rouge_s,
 )
@@ -54,7 +54,7 @@ def test_n_grams_worked_by_hand(n, recall):
 
 def test_words_take_no_character_that_utf_16_reserves():
     """U+D800 to U+DFFF are no characters, and a chunk may have more words than there are before them."""
-    assert [ord(c) for c in _characters(np.arange(0xD7FE, 0xD802))] == [
+    assert [ord(c) for c in encode_numbers(np.arange(0xD7FE, 0xD802))] == [
         0xD7FE,
         0xD7FF,
         0xE000,
@@ -306,12 +306,12 @@ def test_the_class_that_is_wrapped_scores_alike():
 def test_words_become_characters_chunk_by_chunk():
     """Words are numbered within the chunk in their order; an empty text has one empty word, also beside others."""
     corpus = Corpus.tokenize(["b a", "", "1 1/2 b"], [("c b",), ("a",), ("",)])
-    strings = _words_as_characters(corpus, np.array([0, 1, 2, 3]))
+    strings = encode_words(corpus, np.array([0, 1, 2, 3]))
     assert [len(text) for text in strings] == [2, 1, 2, 2]
     assert strings[0][0] == strings[2][1] == strings[3][1]
     letters = {strings[0][0], strings[0][1], strings[1], strings[2][0], strings[3][0]}
     assert len(letters) == 5
-    alone = _words_as_characters(corpus, np.array([0, 3]))
+    alone = encode_words(corpus, np.array([0, 3]))
     assert alone == ["\x00\x01", "\x02\x00"]
     rows = [
         {"caption": c, "references": [r]}

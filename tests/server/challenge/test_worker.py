@@ -10,7 +10,7 @@ from captau.server.challenge.client import ChallengeClient
 from captau.server.challenge.evaluation.caption_evaluator import CaptionEvaluator
 from captau.server.challenge.submissions import load_status
 from captau.server.challenge.tables import SCHEMA
-from captau.server.challenge.worker import Worker, _failure_reason
+from captau.server.challenge.worker import Worker, explain_failure
 from captau.server.challenge.worker_pool import WorkKind
 from captau.server.storage.database import Database
 from tests.server.challenge.conftest import (
@@ -65,10 +65,10 @@ def test_a_failure_is_told_with_whether_another_attempt_may_help():
     without_memory = ValueError("shape")
     without_memory.__cause__ = MemoryError()
     evaluate = WorkKind.EVALUATE
-    assert _failure_reason(without_memory, evaluate) == ("it took more memory than is given", False)
-    assert _failure_reason(KeyError("x"), evaluate) == ("something went wrong here", False)
-    assert _failure_reason(InputError("x"), WorkKind.CHECK) == ("it could not be read", True)
-    reason, is_final = _failure_reason(InputError("x"), evaluate)
+    assert explain_failure(without_memory, evaluate) == ("it took more memory than is given", False)
+    assert explain_failure(KeyError("x"), evaluate) == ("something went wrong here", False)
+    assert explain_failure(InputError("x"), WorkKind.CHECK) == ("it could not be read", True)
+    reason, is_final = explain_failure(InputError("x"), evaluate)
     assert (reason.startswith("the metrics could not be computed"), is_final) == (True, True)
 
 
@@ -125,7 +125,7 @@ def test_an_error_is_told_by_its_type_and_innermost_lines_alone():
     first = deep.__code__.co_firstlineno
     places = [first + 2, first + 3, first + 3]
     lines = " < ".join(f"test_worker.py:{line}" for line in places)
-    assert worker_module._locate(raised.value) == f"KeyError at {lines}"
+    assert worker_module.locate_error(raised.value) == f"KeyError at {lines}"
 
 
 def test_of_several_challenges_the_largest_memory_holds(tmp_path):

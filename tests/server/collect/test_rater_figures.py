@@ -14,11 +14,11 @@ from captau.server.collect.forms.good_bad import GoodBadForm
 from captau.server.collect.forms.thumb import ThumbForm
 from captau.server.collect.items.units import Stage
 from captau.server.collect.rater_figures import (
+    RaterAnswers,
     RaterFigures,
-    _figures,
-    _pearson,
-    _RaterAnswers,
     collect_answers,
+    compute_figures,
+    compute_pearson,
     compute_rater_figures,
     make_caption_set,
     measure_agreement,
@@ -132,11 +132,11 @@ def test_ratings_make_a_dataset():
 
 def figures_of(ratings, others=(), attention=(), seconds=()):
     """Return the figures of rater 1 who rated items 1, 2 …, each of which rater 2 gave another rating."""
-    answers = _RaterAnswers(list(enumerate(ratings, 1)), list(seconds), list(attention))
+    answers = RaterAnswers(list(enumerate(ratings, 1)), list(seconds), list(attention))
     by_item = {k: [(1, own)] for k, own in enumerate(ratings, 1) if own is not None}
     for k, rating in enumerate(others, 1):
         by_item.setdefault(k, []).append((2, rating))
-    return _figures(1, answers, by_item)
+    return compute_figures(1, answers, by_item)
 
 
 def test_figures_of_a_rater():
@@ -151,7 +151,7 @@ def test_figures_of_a_rater():
     )
     # The others' ratings of an item count by their mean, without one's own.
     by_item = {1: [(1, 5.0), (2, 1.0), (3, 2.0)]}
-    assert _figures(1, _RaterAnswers([(1, 5.0)]), by_item).distance == 3.5
+    assert compute_figures(1, RaterAnswers([(1, 5.0)]), by_item).distance == 3.5
 
 
 SAME, MISSED = "nearly always the same answer", "missed most known answers"
@@ -181,10 +181,10 @@ def test_raters_are_pointed_out_for_a_reason(ratings, others, attention, notes):
 
 
 def test_a_correlation_needs_three_pairs_that_differ():
-    assert _pearson([1, 2], [1, 2]) is None
-    assert _pearson([1, 2, 3], [2, 4, 6]) == pytest.approx(1.0)
-    assert _pearson([1, 2, 3], [2, 2, 2]) is None
-    assert _pearson([], []) is None
+    assert compute_pearson([1, 2], [1, 2]) is None
+    assert compute_pearson([1, 2, 3], [2, 4, 6]) == pytest.approx(1.0)
+    assert compute_pearson([1, 2, 3], [2, 2, 2]) is None
+    assert compute_pearson([], []) is None
 
 
 def test_every_rater_has_figures_of_the_main_dimension():

@@ -20,10 +20,10 @@ from captau.server.collect.items.units import StudyItem, StudyUnit
 from captau.server.collect.simulation import (
     Player,
     PlayRecord,
-    _points_table,
-    _speed_table,
     deserved_levels,
     list_players,
+    make_points_table,
+    make_speed_table,
 )
 from captau.server.collect.study import read_study
 from tests.benchmarks.printed import lines_of
@@ -162,7 +162,7 @@ def test_tables_of_players_have_their_means_and_quantiles():
     records.append(PlayRecord("random", 1, {"playing": [-1]}, [0.5], "gone", ["trial_failed"]))
     records.append(PlayRecord("honest", 1, {"playing": [0]}, [], "", ["trial_failed"]))
     assert records[0].turns == ["trial_passed", "tutorial_done"]
-    points = _points_table(records)
+    points = make_points_table(records)
     columns = ["players", "answers", "points: tutorial", "game", "practice", "passed"]
     assert (points.heads, lines_of(points)) == (
         columns,
@@ -171,15 +171,15 @@ def test_tables_of_players_have_their_means_and_quantiles():
             ("random", ["1", "1", "", "-1.00", "", "0 of 1"]),
         ],
     )
-    without = _points_table([PlayRecord("honest", 3), PlayRecord("constant", 1)])
+    without = make_points_table([PlayRecord("honest", 3), PlayRecord("constant", 1)])
     assert (without.heads, lines_of(without)) == (
         ["players", "answers"],
         [("honest", ["1", "3"]), ("constant", ["1", "1"])],
     )
     # 21 requests in 2 s: the 11th and the 20th of them, counted from 1.
-    speed = _speed_table(records, 2.0)
+    speed = make_speed_table(records, 2.0)
     assert lines_of(speed) == [("3", ["5", "2", "10", "11", "20", "1"])]
-    assert lines_of(_speed_table([PlayRecord("honest")], 1.0)) == [
+    assert lines_of(make_speed_table([PlayRecord("honest")], 1.0)) == [
         ("1", ["0", "0", "0", "0", "0", "0"])
     ]
 

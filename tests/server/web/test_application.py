@@ -140,7 +140,7 @@ def test_of_a_long_body_eight_megabytes_are_read_before_it_is_refused(n_pieces, 
     async def send(message):
         sent.append(message)
 
-    asyncio.run(application._send_too_large(receive, send, 5_000_000))
+    asyncio.run(application.send_too_large(receive, send, 5_000_000))
     assert len(read) == n_read
     assert sent == [
         {
@@ -153,7 +153,7 @@ def test_of_a_long_body_eight_megabytes_are_read_before_it_is_refused(n_pieces, 
         {"type": "http.response.body", "body": b"At most 4,882 kB are taken.\n"},
     ]
     read.clear()
-    asyncio.run(application._send_too_large(receive, send, 1, is_read=True))
+    asyncio.run(application.send_too_large(receive, send, 1, is_read=True))
     assert read == []
 
 
@@ -314,7 +314,7 @@ def test_errors_are_pages_with_their_status_and_a_link(monkeypatch):
         return SimpleNamespace(headers={})
 
     site = SimpleNamespace(render=render, translate=ENGLISH.translate)
-    handlers = application._error_handlers(site, "/home")
+    handlers = application.make_error_handlers(site, "/home")
     answers = [
         asyncio.run(handlers[type(error)](None, error))
         for error in (

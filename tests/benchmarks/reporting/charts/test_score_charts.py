@@ -15,11 +15,11 @@ from captau.benchmarks.evaluation.probes.faults import CONTROLS, FAULTS
 from captau.benchmarks.reporting.charts import figure_files
 from captau.benchmarks.reporting.charts.figure_files import Chart, UnavailableChart
 from captau.benchmarks.reporting.charts.score_charts import (
-    _points,
     draw_curves,
     make_violin_chart,
     metric_correlation_charts,
     probe_figure,
+    select_ratings,
     threshold_figure,
 )
 from captau.benchmarks.runs.tables import MISSING
@@ -171,6 +171,6 @@ def test_ratings_of_a_chart_are_single_ones_or_means() -> None:
         ("mean", [("w", 1.0), ("x", 2.0), ("y", 3.0)]),
     ):
         run = SimpleNamespace(run={"protocols": {"d": {"ratings": choice}}})
-        points = _points(Part(run=run, dataset="d", ratings=ratings), "p")  # type: ignore[arg-type]
+        points = select_ratings(Part(run=run, dataset="d", ratings=ratings), "p")  # type: ignore[arg-type]
         assert list(points.columns) == ["item_id", "value"]
         assert list(points.itertuples(index=False, name=None)) == expected

@@ -11,7 +11,7 @@ import pytest
 
 from captau.benchmarks.evaluation.people.word_measures import WordMeasures
 from captau.benchmarks.reporting.charts import figure_files, word_charts
-from captau.benchmarks.reporting.charts.word_charts import _place_labels, word_figure
+from captau.benchmarks.reporting.charts.word_charts import place_labels, word_figure
 from tests.benchmarks.reporting.test_drawn_figures import GOLDEN, compare
 
 NAN = float("nan")
@@ -56,7 +56,7 @@ def test_names_that_are_near_stand_one_below_the_other() -> None:
     frame = pd.DataFrame(
         [(word, *point) for word, point in points.items()], columns=["word", "recall", "precision"]
     )
-    placed = _place_labels(frame)
+    placed = place_labels(frame)
     assert [label[:3] for label in placed] == [(w, *points[w]) for w in "dcabe"]
     heights = [0.92, 0.87, 0.87, 0.825, 0.47]
     assert [label[3] for label in placed] == pytest.approx(heights)
@@ -67,7 +67,7 @@ def test_a_name_stands_on_the_side_with_room(x: float, side: str, shift: float) 
     one = measures("one", 2.0, parts=("",), ks=1)
     one.frame.loc[0, ["recall", "precision"]] = x, 0.5
     _, axis = figure_files.make_figure(1, 1)
-    word_charts._draw_named(axis, one, ["dog"], "")
+    word_charts.draw_named_words(axis, one, ["dog"], "")
     (text,) = axis.texts
     assert (text.get_text(), text.get_ha()) == ("dog", side)
     assert text.xyann == pytest.approx((shift, 0.47))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from captau.benchmarks.reporting.html_report import _page_of
+from captau.benchmarks.reporting.html_report import render_markdown
 from captau.benchmarks.reporting.tables.coefficient_column import (
     heading_of,
     shorten_dataset,
@@ -48,7 +48,7 @@ def test_datasets_but_the_first_go_from_the_right():
 
 
 def test_titles_of_a_table_are_heads_of_its_page():
-    page = _page_of(
+    page = render_markdown(
         "**A title**\n\na **bold** word\n\n**one** and **two**\n\n| a |\n|:--|\n| 1 |\n"
     )
     assert "<h3><strong>A title</strong></h3>" in page

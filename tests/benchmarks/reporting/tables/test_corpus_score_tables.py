@@ -16,10 +16,10 @@ from captau.benchmarks.evaluation.caption_scores import MetricReliability, Relia
 from captau.benchmarks.evaluation.pair_tests import PairTests, Standing
 from captau.benchmarks.reporting.tables.corpus_score_tables import (
     ScoreChoices,
-    _notes,
     describe_agreement,
     find_leading_metric,
     find_score_tests,
+    list_notes,
     rank_by_score,
     scale_note,
     score_verdict,
@@ -199,7 +199,7 @@ def choices_of(interval="none", *, normalise="none", trust=None, keep=None, **st
 def notes_of(choices, *systems, metrics=STYLED, n_images=None, **options):
     scores = scores_of(*systems, **options)
     n_images = n_images or {s.references: len(s.items) for s in systems}
-    return [str(note) for note in _notes(choices, metrics, scores, n_images)]
+    return [str(note) for note in list_notes(choices, metrics, scores, n_images)]
 
 
 SCALES = "Scores ×100, but for Plain: as computed."

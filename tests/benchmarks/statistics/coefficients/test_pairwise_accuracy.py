@@ -149,17 +149,17 @@ def test_many_points_are_not_all_laid_out(monkeypatch: pytest.MonkeyPatch) -> No
     ratings = rng.integers(1, 5, 20_000).astype(float)
     scores = 0.1 * ratings + rng.normal(0, 0.01, ratings.size)
     laid: list[int] = []
-    original = pairs._Cells.pairs
+    original = pairs.PointCounts.pairs
 
     def counted(self, low, high):
         found = original(self, low, high)
         laid.append(len(found[0]))
         return found
 
-    monkeypatch.setattr(pairs._Cells, "pairs", counted)
+    monkeypatch.setattr(pairs.PointCounts, "pairs", counted)
     found = calibrate_ties([(scores, ratings)])
     assert sum(laid) < 10_000_000
-    cells = pairs._Cells(scores, ratings)
+    cells = pairs.PointCounts(scores, ratings)
     assert found.value == pytest.approx(cells.counts(found.threshold).sum() / cells.n_pairs)
     for other in np.linspace(0, 0.2, 101):
         assert cells.counts(other).sum() / cells.n_pairs <= found.value

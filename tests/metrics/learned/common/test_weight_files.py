@@ -51,7 +51,7 @@ from tests.conftest import raises_exactly
     ],
 )
 def test_options_are_converted_as_their_annotations_say(value, hint, expected):
-    found = module._convert_option(value, hint, "x")
+    found = module.convert_option(value, hint, "x")
     assert found == expected
     assert type(found) is type(expected)
     if isinstance(expected, tuple):
@@ -74,7 +74,7 @@ def test_options_are_converted_as_their_annotations_say(value, hint, expected):
 )
 def test_options_of_another_type_are_raises_exactly(value, hint, message):
     with raises_exactly(message):
-        module._convert_option(value, hint, "x")
+        module.convert_option(value, hint, "x")
 
 
 def test_recipes_by_name():

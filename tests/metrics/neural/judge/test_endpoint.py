@@ -47,15 +47,15 @@ def test_limits_are_reached_and_not_passed():
     [(None, None), ("7", 7.0), ("0.5", 0.5), ("-3", 0.0), ("nan", None), ("soon", None)],
 )
 def test_waits_that_are_asked_for(value, expected):
-    assert endpoint._retry_after(value) == expected
+    assert endpoint.read_retry_after(value) == expected
 
 
 def test_waits_until_a_date():
     for change, expected in ((30, 30), (-30, 0)):
         until = datetime.now(UTC) + timedelta(seconds=change)
-        assert endpoint._retry_after(format_datetime(until)) == pytest.approx(expected, abs=3)
+        assert endpoint.read_retry_after(format_datetime(until)) == pytest.approx(expected, abs=3)
         plain = format_datetime(until.replace(tzinfo=None))  # "-0000": no zone, which is UTC's
-        assert endpoint._retry_after(plain) == pytest.approx(expected, abs=3)
+        assert endpoint.read_retry_after(plain) == pytest.approx(expected, abs=3)
 
 
 def response(status, text, body=None):
@@ -82,7 +82,7 @@ def response(status, text, body=None):
     ],
 )
 def test_refusals_are_one_line_with_a_remedy(answer, with_key, message):
-    assert endpoint._refusal(answer, with_key) == message
+    assert endpoint.describe_refusal(answer, with_key) == message
 
 
 def test_images_are_sent_as_they_are_where_endpoints_take_them(tmp_path):
@@ -92,17 +92,17 @@ def test_images_are_sent_as_they_are_where_endpoints_take_them(tmp_path):
         ("a.webp", "RGB", "image/webp"),
     ):
         Image.new(mode, (2, 3)).save(tmp_path / name)
-        assert endpoint._image(tmp_path / name) == (kind, (tmp_path / name).read_bytes())
+        assert endpoint.read_image(tmp_path / name) == (kind, (tmp_path / name).read_bytes())
     for name, mode in (("a.gif", "RGB"), ("b.png", "RGBA"), ("c.png", "P")):
         Image.new(mode, (2, 3)).save(tmp_path / name)
-        kind, data = endpoint._image(tmp_path / name)
+        kind, data = endpoint.read_image(tmp_path / name)
         assert kind == "image/png"
         assert data != (tmp_path / name).read_bytes()
-    content = endpoint._content(Question("why", str(tmp_path / "a.png")))
+    content = endpoint.make_content(Question("why", str(tmp_path / "a.png")))
     assert [part["type"] for part in content] == ["image_url", "text"]
     assert content[0]["image_url"]["url"].startswith("data:image/png;base64,iVBORw0KGgo")
     assert content[1] == {"type": "text", "text": "why"}
-    assert endpoint._content(Question("why")) == "why"
+    assert endpoint.make_content(Question("why")) == "why"
     assert Question("a").identity == {"text": "a", "image": None}
     assert Question("a", None, 2).identity == {"text": "a", "image": None, "vote": 2}
     gone = str(tmp_path / "gone.png")

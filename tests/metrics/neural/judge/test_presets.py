@@ -463,11 +463,11 @@ def test_probabilities_that_are_none(logprobs, message):
 
 
 def test_probabilities_may_sum_to_a_little_more_than_1():
-    assert presets._places({"logprobs": {"content": [entry("a", a=0.6, b=0.4009)]}}) == [
+    assert presets.read_token_places({"logprobs": {"content": [entry("a", a=0.6, b=0.4009)]}}) == [
         ("a", {"a": pytest.approx(0.6), "b": pytest.approx(0.4009)})
     ]
     # A token that is not among the likeliest has its own probability.
-    ((_, likely),) = presets._places({"logprobs": {"content": [entry("z", a=0.5)]}})
+    ((_, likely),) = presets.read_token_places({"logprobs": {"content": [entry("z", a=0.5)]}})
     assert likely == {"a": pytest.approx(0.5), "z": pytest.approx(0.01)}
 
 

@@ -62,7 +62,7 @@ def scores(spice_jars: list[Path]):
     """Score all rows of this module in one run: rows of WORKED, then each of ODD against itself."""
     rows = [{"caption": c, "references": refs} for c, refs, _ in WORKED]
     rows += [{"caption": c, "references": (c,)} for c in ODD]
-    return spice._score_rows(Rows.from_items(rows))
+    return spice.compute_parts(Rows.from_items(rows))
 
 
 @pytest.mark.parametrize("index", range(len(WORKED)))
@@ -90,7 +90,7 @@ def test_f_is_the_harmonic_mean_of_precision_and_recall(scores):
 def test_each_row_has_its_own_scores_in_any_order(scores):
     """All captions are parsed by now, so this starts no parser."""
     rows = [{"caption": c, "references": refs} for c, refs, _ in WORKED]
-    reversed_scores = spice._score_rows(Rows.from_items([*rows[::-1], rows[0]]))
+    reversed_scores = spice.compute_parts(Rows.from_items([*rows[::-1], rows[0]]))
     np.testing.assert_array_equal(reversed_scores, scores[[*range(len(WORKED) - 1, -1, -1), 0]])
 
 
@@ -98,7 +98,7 @@ def test_each_row_has_its_own_scores_in_any_order(scores):
 def test_related_metrics_are_columns_of_one_computation(monkeypatch, no_jars):
     calls = itertools.count()
     columns = np.arange(18.0).reshape(2, 9)
-    monkeypatch.setattr(spice, "_score_rows", lambda rows: (next(calls), columns)[1])
+    monkeypatch.setattr(spice, "compute_parts", lambda rows: (next(calls), columns)[1])
     rows = Rows.from_items([{"caption": c, "references": ("a cat",)} for c in ("a dog", "a bird")])
     names = ["spice", *metric("spice").companions]
     assert names == [metric(name).name for name in names]
@@ -110,7 +110,7 @@ def test_related_metrics_are_columns_of_one_computation(monkeypatch, no_jars):
 @pytest.mark.java
 def test_the_corpus_score_is_the_mean_over_the_rows_that_have_one(monkeypatch, no_jars):
     columns = np.full((3, 9), [[0.5], [NAN], [1.0]])
-    monkeypatch.setattr(spice, "_score_rows", lambda rows: columns)
+    monkeypatch.setattr(spice, "compute_parts", lambda rows: columns)
     rows = [
         {"caption": c, "references": ("a",), "weight": w}
         for c, w in zip("abc", (3, 1, 1), strict=True)

@@ -83,7 +83,7 @@ plain_texts = st.from_regex(
 
 def in_one_line(text):
     """Return a text with blanks in place of line ends, as it reaches the tokeniser."""
-    return ptb._LINE_ENDS.sub(" ", text)
+    return ptb.LINE_ENDS.sub(" ", text)
 
 
 @no_deadline
@@ -143,7 +143,7 @@ def test_ordinary_captions_take_the_short_cut():
 
 def test_the_short_cut_remembers_neither_long_words_nor_ever_more_words(monkeypatch):
     """A caption of 100,000 letters stays no longer in memory than its caller keeps it."""
-    remembered = penn._PieceWords()
+    remembered = penn.PieceWords()
     monkeypatch.setattr(penn, "_words_of_piece", remembered)
     monkeypatch.setattr(penn, "_MAX_PIECES", 3)
     long_words = ["a" * 100_000, "é" * 100_000]
@@ -155,7 +155,7 @@ def test_the_short_cut_remembers_neither_long_words_nor_ever_more_words(monkeypa
 
 # The short cut's proof. A plain text is read letter by letter beside the rules' automaton, from each
 # place where a token of it may begin: whatever text follows, the rules' longest match must be that
-# very token, or the word is in `penn._NOT_PLAIN`.
+# very token, or the word is in `penn.NOT_PLAIN`.
 
 #: The moves that `penn.plain_words` allows: from a place, by a kind of character, to a place. W is in a word,
 #: H behind its hyphen, A behind its apostrophe, S behind 's, N in figures, M behind a mark, F behind a
@@ -198,9 +198,9 @@ def moves_from(place: str) -> list[tuple[str, str]]:
 def test_the_rules_agree_with_the_short_cut_on_every_plain_text(first):
     lexer = penn.lexer()
     inside, begins, actions = BEGINNINGS[first]
-    prefixes = {word[:n] for word in penn._NOT_PLAIN for n in range(len(word) + 1)}
+    prefixes = {word[:n] for word in penn.NOT_PLAIN for n in range(len(word) + 1)}
     # For each text: the length of the token, the place in the plain text, the rules' state, the word up
-    # to here as long as it may be in _NOT_PLAIN, then whether it is, and whether the longest match
+    # to here as long as it may be in NOT_PLAIN, then whether it is, and whether the longest match
     # so far is the token.
     pending = [
         ("", 0, place, lexer.machine.start, "" if place == "B" else None, True) for place in begins
@@ -217,12 +217,12 @@ def test_the_rules_agree_with_the_short_cut_on_every_plain_text(first):
             if next_state is not None and next_state.rule >= 0:
                 end = len(text) + 1
                 if next_state.rule in lexer.parts:
-                    end = lexer._token_end(text + char, 0, end, next_state.rule)
+                    end = lexer.find_token_end(text + char, 0, end, next_state.rule)
                 action = penn_rules.RULES[next_state.rule][2]
                 is_match = end == next_length and action in actions
             next_word = word
             if isinstance(word, str) and next_place in "BCFL":
-                next_word = word in penn._NOT_PLAIN
+                next_word = word in penn.NOT_PLAIN
                 if next_word and not is_match:
                     excluded_words.add(word)
             elif isinstance(word, str):
@@ -248,7 +248,7 @@ def test_the_moves_of_the_proof_allow_the_short_cuts_texts():
                 place = MOVES[place].get(char, "")
                 if not place:
                     break
-            is_allowed = bool(place) and penn._NOT_PLAIN.isdisjoint(text.split())
+            is_allowed = bool(place) and penn.NOT_PLAIN.isdisjoint(text.split())
             assert is_allowed == (penn.plain_words(text) is not None), text
 
 

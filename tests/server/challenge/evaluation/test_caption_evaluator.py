@@ -206,8 +206,8 @@ def test_the_first_references_of_a_dataset_are_those_of_each_image(monkeypatch):
     items = pd.DataFrame(rows, columns=["image_id", "references"])
     monkeypatch.setattr(caption_evaluator, "load", lambda name, root: SimpleNamespace(items=items))
     reference_set = SimpleNamespace(file=None, dataset="mine", k=2, name="two")
-    loaded = caption_evaluator._load_references(reference_set, None)
+    loaded = caption_evaluator.load_references(reference_set, None)
     assert loaded.texts == {"1": ("a", "b"), "2": ("d", "e"), "3": ()}
     reference_set.k = None
     with says("dataset mine: rows of image '1' have different references; name a file of them"):
-        caption_evaluator._load_references(reference_set, None)
+        caption_evaluator.load_references(reference_set, None)

@@ -16,7 +16,13 @@ from captau.server.collect.forms.course import (
     SubmittedAnswer,
     TooEarlyError,
 )
-from captau.server.collect.forms.game import ColdStart, GameCourse, GameFields, _fifths, _levels_on
+from captau.server.collect.forms.game import (
+    ColdStart,
+    GameCourse,
+    GameFields,
+    rank_in_fifths,
+    round_to_levels,
+)
 from captau.server.collect.forms.game_rules import Rules
 from tests.conftest import says
 from tests.server.collect.conftest import read_fields
@@ -125,7 +131,7 @@ def test_scores_become_levels():
     """Halves go up, and what is beyond the ends is at them; equal scores get equal fifths."""
     scale = Scale(0, 1)
     scores = np.array([-1.0, 0.0, 0.124, 0.125, 0.374, 0.375, 0.874, 0.875, 2.0])
-    assert _levels_on(scale, scores).tolist() == [1, 1, 1, 2, 2, 3, 4, 5, 5]
-    assert _fifths(np.array([0.1, 0.2, 0.3, 0.4, 0.5])).tolist() == [1, 2, 3, 4, 5]
-    assert _fifths(np.array([5.0, 5.0, 1.0])).tolist() == [4, 4, 1]
-    assert _fifths(np.array([7.0] * 3)).tolist() == [3, 3, 3]
+    assert round_to_levels(scale, scores).tolist() == [1, 1, 1, 2, 2, 3, 4, 5, 5]
+    assert rank_in_fifths(np.array([0.1, 0.2, 0.3, 0.4, 0.5])).tolist() == [1, 2, 3, 4, 5]
+    assert rank_in_fifths(np.array([5.0, 5.0, 1.0])).tolist() == [4, 4, 1]
+    assert rank_in_fifths(np.array([7.0] * 3)).tolist() == [3, 3, 3]

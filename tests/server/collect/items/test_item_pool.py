@@ -17,7 +17,7 @@ from captau.server.collect.items.item_pool import (
     PairFields,
     check_images,
 )
-from captau.server.collect.items.item_source import SourceShares, _mismatch, _take_spread
+from captau.server.collect.items.item_source import SourceShares, mismatch_captions, take_spread
 from captau.server.collect.items.units import (
     StudyItem,
     StudyUnit,
@@ -191,18 +191,18 @@ def test_what_rounding_leaves_goes_to_the_largest_remainders(shares, n, counts):
 def test_captions_are_taken_of_as_many_images_as_there_are():
     items = [item(0, "p0"), item(1, "p0"), item(2, "p1"), item(3, "p2"), item(4, "p1")]
     counts = Counter({"p2": 1})
-    assert [i.item_id for i in _take_spread(items, 4, counts)] == ["i0", "i2", "i1", "i3"]
+    assert [i.item_id for i in take_spread(items, 4, counts)] == ["i0", "i2", "i1", "i3"]
     assert counts == {"p0": 2, "p1": 1, "p2": 2}
-    assert _take_spread(items, 0, counts) == []
+    assert take_spread(items, 0, counts) == []
 
 
 def test_mismatched_captions_are_another_image_s_and_equal_to_none_of_its_own():
     items = [item(k, f"p{k}", caption=f"c{k % 3}", mean_rating=3.0) for k in range(4)]
-    found = _mismatch([*items, item(9, "p0", caption="x")], items[:3], InOrder())
+    found = mismatch_captions([*items, item(9, "p0", caption="x")], items[:3], InOrder())
     # p0 gets the first caption that is not its own, and so on; after all three they are drawn anew.
     assert [(i.image_id, i.caption, i.system, i.mean_rating) for i in found] == [
         *(("p0", "c1", "mismatched", None), ("p1", "c0", "mismatched", None)),
         ("p3", "c2", "mismatched", None),
     ]
     assert len({i.item_id for i in found}) == 3
-    assert _mismatch([items[0]], [items[0]], InOrder()) == []
+    assert mismatch_captions([items[0]], [items[0]], InOrder()) == []

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from captau.server.collect.forms.course import NextUnit, OutOfTurnError
-from captau.server.collect.store.assignment import _next_of_pool, _UnitRow
+from captau.server.collect.store.assignment import UnitRow, find_next_of_pool
 from captau.server.collect.store.study_database import Rater
 from captau.server.collect.store.tables import serves
 from captau.server.web.errors import NotFoundError
@@ -215,7 +215,7 @@ def test_an_early_answer_does_not_stop_others(tmp_path):
 
 def test_second_answers_come_before_first_ones_then_the_fewest_then_those_shown_longest_ago():
     rows = [
-        _UnitRow(*row)
+        UnitRow(*row)
         for row in (
             *((2, 0, 0, 1, 0), (0, 5, 0, 2, 0), (0, 4, 9, 3, 0), (1, 9, 9, 4, 0)),
             *((0, 9, 0, 5, 1), (3, 0, 0, 6, 0), (0, 4, 8, 7, 0), (1, 0, 0, 8, 1), (0, 4, 8, 6, 0)),
@@ -255,7 +255,7 @@ def test_a_shuffled_pool_is_drawn_from_and_another_goes_in_its_order(open_store,
     monkeypatch.setattr(secrets, "choice", lambda unit_ids: unit_ids[-1])
 
     def pick(**fields):
-        return store.database.run_blocking(lambda c: _next_of_pool(c, 1, NextUnit(**fields)))
+        return store.database.run_blocking(lambda c: find_next_of_pool(c, 1, NextUnit(**fields)))
 
     ids = sorted(unit.id for unit in store.units.values() if unit.pool == "probation")
     assert len(ids) == 4
