@@ -132,6 +132,15 @@ def card(name: str) -> Card:
     return _find(name)[0]
 
 
+def reader(name: str) -> Reader:
+    """Return the function that reads a dataset.
+
+    Raises:
+        InputError: where no dataset has that name; the nearest ones are named.
+    """
+    return _find(name)[1]
+
+
 def protocol_changes(name: str) -> Mapping[str, Any]:
     """Return what `@dataset` changes in a dataset's usual protocol: of captau's own datasets nothing.
 

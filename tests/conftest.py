@@ -104,9 +104,23 @@ def record_steps(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[in
     return steps
 
 
-def give_stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
-    """Put bytes into the standard input."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+def give_stdin(
+    monkeypatch: pytest.MonkeyPatch, content: bytes, *, is_terminal: bool = False
+) -> None:
+    """Put bytes into the standard input, as if they were typed where it is a terminal."""
+    stream = io.TextIOWrapper(io.BytesIO(content))
+    stream.isatty = lambda: is_terminal
+    monkeypatch.setattr(sys, "stdin", stream)
+
+
+def use_cores(monkeypatch: pytest.MonkeyPatch, n_cores: int) -> None:
+    """Let metrics be scored as on a machine with so many cores."""
+    monkeypatch.setattr("captau.benchmarks.scoring.scorer.count_cores", lambda: n_cores)
+
+
+def install_version(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    """Let every package, captau too, be installed in this version."""
+    monkeypatch.setattr("captau.metrics.base.version", lambda _: version)
 
 
 #: The backend of metrics that starts Java.
@@ -192,6 +206,14 @@ def lend_tables(cache: Path) -> None:
     (cache / "meteor").mkdir(parents=True)
     for path in cache_folder("meteor").glob("*.index"):
         os.link(path, cache / "meteor" / path.name)
+
+
+@pytest.fixture
+def no_known_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no text have been tokenised before, and forget what a test tokenises."""
+    from captau.metrics.text.tokens import ptb
+
+    monkeypatch.setattr(ptb, "_caches", {})
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ def datasets_index() -> str:
 
 def dataset_page(name: str) -> str:
     card = datasets.card(name)
-    reader = datasets._READERS[name][1]
+    reader = datasets.reader(name)
     about, _ = docstring(sys.modules[reader.__module__])
     text, _ = docstring(reader)
     rows = [

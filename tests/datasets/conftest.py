@@ -14,3 +14,10 @@ def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
         registry.card(name)  # a module that is imported first in between would register in vain
     monkeypatch.setattr(registry, "_READERS", dict(registry._READERS))
     monkeypatch.setattr(registry, "_PROTOCOLS", dict(registry._PROTOCOLS))
+
+
+@pytest.fixture
+def empty_registry(own_registry: None) -> None:
+    """Let no dataset be registered, until a test is over."""
+    registry._READERS.clear()
+    registry._PROTOCOLS.clear()

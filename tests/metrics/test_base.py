@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.datasets.errors import InputError
-from captau.metrics import base
 from captau.metrics.base import Floats
 from captau.metrics.registry import metric, metric_names
 from captau.metrics.rows import Rows
 from captau.metrics.text import java
 from captau.metrics.text.tokens import ptb
+from tests.conftest import install_version
 from tests.metrics.metric_samples import (
     POOL,
     REQUIRED,
@@ -101,7 +101,7 @@ def test_signatures_of_registered_metrics_differ(tmp_path):
 def test_versions_enter_the_signature(name, tmp_path, monkeypatch):
     instance = make_metric(name, tmp_path)
     before = instance.signature
-    monkeypatch.setattr(base, "version", lambda distribution: "99.1")
+    install_version(monkeypatch, "99.1")
     assert instance.signature != before
     assert "99.1" in instance.signature
 
@@ -109,7 +109,7 @@ def test_versions_enter_the_signature(name, tmp_path, monkeypatch):
 @pytest.mark.java
 def test_a_signature_names_every_field_and_version(monkeypatch):
     # Worked by hand: name, every field, every version.
-    monkeypatch.setattr(base, "version", lambda distribution: "1.2")
+    install_version(monkeypatch, "1.2")
     monkeypatch.delenv("CAPTAU_JAVA", raising=False)
     for module in (java, ptb):
         monkeypatch.setattr(module, "version_of", lambda distribution: "1.2")

@@ -201,8 +201,7 @@ def test_made_up_texts_are_tokenised_as_by_java(script):
 
 
 @pytest.mark.java
-def test_the_comparison_sees_a_difference(script, monkeypatch):
-    monkeypatch.setattr(ptb, "_caches", {})
+def test_the_comparison_sees_a_difference(script, no_known_tokens, monkeypatch):
     monkeypatch.setattr(ptb, "_tokenize_text", lambda text: text)
     assert script.compare(["A dog", "a cat"])[:2] == (2, [("A dog", "A dog", "a dog")])
 

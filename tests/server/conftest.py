@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -14,12 +14,19 @@ from captau.server.web import visitors
 NOW = 1_800_000_000.0
 
 
+def stop_seconds(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, start: float = 0.0
+) -> list[float]:
+    """Let the seconds that a module counts stand still until a test moves the one value of the returned list."""
+    now = [start]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
 @pytest.fixture
 def limit_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Let the seconds by which limits count stand still until a test moves the one value of this list."""
-    now = [0.0]
-    monkeypatch.setattr(visitors, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    return now
+    return stop_seconds(monkeypatch, visitors)
 
 
 @pytest.fixture

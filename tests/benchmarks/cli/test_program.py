@@ -33,7 +33,18 @@ from captau.benchmarks.cli.registry import COMMANDS, split_command
 from captau.benchmarks.scoring.catalog import choices_of
 from captau.conf import CONFIG_DIR
 from captau.datasets.errors import InputError
-from tests.conftest import run_captau, says
+from tests.conftest import give_stdin, run_captau, says
+
+
+def end_runs_by(monkeypatch: pytest.MonkeyPatch, raised: BaseException | None) -> None:
+    """Let the program's work raise an error, or end with status 7 where there is none."""
+
+    def run(_: list[str]) -> int:
+        if raised is not None:
+            raise raised
+        return 7
+
+    monkeypatch.setattr(main, "_run", run)
 
 
 @pytest.mark.parametrize(("raised", "words", "status", "said"), [
@@ -60,12 +71,7 @@ def test_how_the_program_ends(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def run(_: list[str]) -> int:
-        if raised is not None:
-            raise raised
-        return 7
-
-    monkeypatch.setattr(main, "_run", run)
+    end_runs_by(monkeypatch, raised)
     assert run_captau(*words) == status
     assert capsys.readouterr().err == said
 
@@ -78,10 +84,7 @@ def test_how_the_program_ends(
 def test_a_fault_that_is_no_output_s_is_raised(
     fault: OSError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(_: list[str]) -> int:
-        raise fault
-
-    monkeypatch.setattr(main, "_run", run)
+    end_runs_by(monkeypatch, fault)
     with pytest.raises(type(fault)):
         main.main(["bench"])
 
@@ -212,19 +215,19 @@ def test_stored_values_are_found_by_dotted_keys(
 def test_a_download_is_asked_for_once(
     answer: str, allowed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    download = SimpleNamespace(name="made", description="a model", n_bytes=2_500_000, licence="MIT")
+    download = SimpleNamespace(
+        name="made", description="a model", n_bytes=250_000_000, licence="MIT"
+    )
     metrics: Any = [SimpleNamespace(pending_download=lambda: download)] * 2
     metrics.append(SimpleNamespace(pending_download=lambda: None))
-    monkeypatch.setattr("captau.datasets.download.permission.is_allowed", lambda _: False)
     monkeypatch.setenv("CAPTAU_DOWNLOAD", "big")
-    stdin = SimpleNamespace(isatty=lambda: True, readline=lambda: answer)
-    monkeypatch.setattr("sys.stdin", stdin)
+    give_stdin(monkeypatch, answer.encode(), is_terminal=True)
     command_module._ask_downloads(metrics)
     assert (os.environ["CAPTAU_DOWNLOAD"], capsys.readouterr().err) == ("big", "")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     command_module._ask_downloads(metrics)
     assert os.environ["CAPTAU_DOWNLOAD"] == allowed
-    assert capsys.readouterr().err == "captau: a model (2 MB, licence MIT). Download now? [y/N] "
+    assert capsys.readouterr().err == "captau: a model (250 MB, licence MIT). Download now? [y/N] "
 
 
 @pytest.mark.parametrize(("line", "expected"), [

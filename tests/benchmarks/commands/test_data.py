@@ -55,10 +55,16 @@ def captau(capsys, tmp_path, monkeypatch):
     return run
 
 
+def describe_by(monkeypatch: pytest.MonkeyPatch, card: Card) -> None:
+    """Let a dataset of captau's have another card."""
+    reader = registry.reader(card.name)
+    monkeypatch.setitem(registry._READERS, card.name, (card, reader))
+
+
 @pytest.fixture
 def thumb(site, monkeypatch):
     """THumB's card, with two captions of one image and the server's addresses."""
-    card, reader = registry.card("thumb"), registry._READERS["thumb"][1]
+    card = registry.card("thumb")
     site.files |= {f"/{name}": content for name, content in CONTENTS.items()}
     sources = tuple(
         replace(
@@ -69,7 +75,7 @@ def thumb(site, monkeypatch):
         for source in card.sources
     )
     card = replace(card, sources=sources, expected={"images": 1, "items": 2, "ratings": 12})
-    monkeypatch.setitem(registry._READERS, "thumb", (card, reader))
+    describe_by(monkeypatch, card)
     return card
 
 
@@ -122,7 +128,7 @@ def test_what_cannot_be_had_is_told_and_the_rest_is_fetched(captau, site, thumb,
 def test_fetch_names_the_page_the_files_and_the_import(captau, thumb, monkeypatch) -> None:
     page = replace(thumb.sources[0], downloads=(), url="https://example.org/form")
     card = replace(thumb, sources=(page,))
-    monkeypatch.setitem(registry._READERS, "thumb", (card, registry._READERS["thumb"][1]))
+    describe_by(monkeypatch, card)
     status, _, err = captau("fetch", "dataset=thumb")
     assert status == 2
     assert lines(err) == [
@@ -451,22 +457,28 @@ def made(name, rows):
     )
 
 
-def test_shared_images_captions_and_leaks_are_counted(monkeypatch):
+@pytest.fixture
+def load_from(monkeypatch):
+    """Return a function that says which sets are loaded, by their names."""
+    return lambda sets: monkeypatch.setattr(module.registry, "load", lambda name, _: sets[name])
+
+
+def test_shared_images_captions_and_leaks_are_counted(load_from):
     sets = {
         "a": made("a", [("1", "x", "train"), ("2", "y", "test"), ("3", "z", "train")]),
         "b": made("b", [("1", "x", "train"), ("2", "other", "train"), ("9", "z", "test")]),
     }
-    monkeypatch.setattr(module.registry, "load", lambda name, _: sets[name])
+    load_from(sets)
     (row,) = lines_of(overlap(["a", "b"], None))
     # images of a, of b, shared; shared and on the same side: train, validation, test; leaks; captions
     assert row == ("a, b", ["3", "3", "2", "1", "0", "0", "1", "1"])
 
 
-def test_captions_among_their_own_references_are_counted(monkeypatch):
+def test_captions_among_their_own_references_are_counted(load_from):
     items = make_items(["1", "2", "3"], ["A dog.", "a cat", "x"], [("a dog",), ("a cat",), ("y",)])
     card = Card("a", "a", "1", "none", "none", "")
     sets = {"a": CaptionSet(items, card=card), "b": made("b", [("1", "x", "train")])}
-    monkeypatch.setattr(module.registry, "load", lambda name, _: sets[name])
+    load_from(sets)
     assert overlap(["a", "b"], None).notes[1:] == [
         "a: 2 of 3 captions repeat one of their image's references, 1 of them exactly.",
         "b: 0 of 1 captions repeat one of their image's references.",

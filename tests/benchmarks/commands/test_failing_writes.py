@@ -50,7 +50,7 @@ NOT_COMPARED = ("run.json", "training.csv", "README.md", "checkpoint-icr.pt")
 
 def use_small_thumb(address: str) -> None:
     """Let THumB be what the tests' server has, in this process."""
-    card, reader = registry.card("thumb"), registry._READERS["thumb"][1]
+    card, reader = registry.card("thumb"), registry.reader("thumb")
     sources = []
     for source in card.sources:
         name = Path(source.path).name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from captau.metrics.registry import metric
 from captau.metrics.text.spice import metric as spice
 from captau.metrics.text.spice import models as spice_models
 from captau.metrics.text.spice.models import Jar, jar_folder
+from tests.conftest import give_stdin
 
 pytestmark = pytest.mark.java
 
@@ -127,9 +127,7 @@ def asked(monkeypatch, tmp_path):
         raise InputError("fetched here")
 
     def type_answer(text):
-        stdin = io.StringIO(text)
-        stdin.isatty = lambda: True
-        monkeypatch.setattr("sys.stdin", stdin)
+        give_stdin(monkeypatch, text.encode(), is_terminal=True)
         monkeypatch.setattr("sys.stderr.isatty", lambda: True)
 
     monkeypatch.setattr(spice_models, "fetch_jars", fetch)

@@ -132,9 +132,16 @@ def test_bad_input_of_a_task_is_one_line(rows, tmp_path, cluster):
         score(tmp_path / "set.jsonl", tmp_path / "out", engine="ray")
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:9", "no-such-host.invalid:6379"])
-def test_a_cluster_that_cannot_be_reached_is_one_line(address, rows, tmp_path, capsys, monkeypatch):
+@pytest.fixture
+def not_connected(monkeypatch):
+    """Let Ray say that it is connected to no cluster, as it does when a command begins."""
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "no-such-host.invalid:6379"])
+def test_a_cluster_that_cannot_be_reached_is_one_line(
+    address, rows, tmp_path, capsys, not_connected
+):
     path = write(tmp_path / "set.jsonl", rows)
     words = [f"candidates={path}", "engine=ray", f"ray.address={address}"]
     assert command("score", *words, f"output_dir={tmp_path / 'out'}") == 2
@@ -143,9 +150,10 @@ def test_a_cluster_that_cannot_be_reached_is_one_line(address, rows, tmp_path, c
     assert "ray start --head" in message
 
 
-def test_a_cluster_that_needs_a_token_is_one_line(rows, tmp_path, capsys, monkeypatch):
+def test_a_cluster_that_needs_a_token_is_one_line(
+    rows, tmp_path, capsys, not_connected, monkeypatch
+):
     """Somebody listens, and answers nobody who comes without it."""
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
 
     def refuse(**_: object) -> None:
         raise ray.exceptions.RayError("no authentication token was found")

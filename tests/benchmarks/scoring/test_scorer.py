@@ -27,7 +27,7 @@ from captau.metrics.base import Metric
 from captau.metrics.external import metric as make_metric
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
-from tests.conftest import says
+from tests.conftest import install_version, says, use_cores
 
 #: How many rows each call of a metric of this file was asked for.
 CALLS: list[int] = []
@@ -436,7 +436,7 @@ def test_other_parameters_have_other_keys(tmp_path: Path) -> None:
 
 def test_other_versions_have_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key(Shared())
-    monkeypatch.setattr("captau.metrics.base.version", lambda _: "99")
+    install_version(monkeypatch, "99")
     assert key(Shared()) != before
 
 
@@ -492,7 +492,7 @@ def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_score_all(store: ScoreStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order asked for; a program is started first, and only where it is needed."""
-    monkeypatch.setattr("captau.benchmarks.scoring.scorer.count_cores", lambda: 1)
+    use_cores(monkeypatch, 1)
     chosen = [Length(), Shared(), Crowd()]
     for run in (1, 2):
         with StepProgress(3) as progress:
@@ -520,7 +520,7 @@ def test_what_killed_runs_left_in_the_store_is_swept(store: ScoreStore) -> None:
 
 @pytest.fixture
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("captau.benchmarks.scoring.scorer.count_cores", lambda: 2)
+    use_cores(monkeypatch, 2)
 
 
 @pytest.mark.usefixtures("two_cores")

@@ -145,6 +145,19 @@ def read_in_steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda n_bytes: monkeypatch.setattr(json_files, "_CHUNK", n_bytes)
 
 
+@pytest.fixture
+def allow_entries(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that bounds the bytes of an entry, or the lists and objects in it."""
+
+    def allow(*, n_bytes: int | None = None, n_containers: int | None = None) -> None:
+        if n_bytes is not None:
+            monkeypatch.setattr(json_files, "MAX_ENTRY_BYTES", n_bytes)
+        if n_containers is not None:
+            monkeypatch.setattr(json_files, "MAX_CONTAINERS", n_containers)
+
+    return allow
+
+
 @settings(
     max_examples=150,
     deadline=None,
@@ -246,10 +259,14 @@ def test_faults(
 @pytest.mark.parametrize("head", [b'{"a": "', b'{"a": "b",', b"", b'[{"image_id": 1'])
 @pytest.mark.parametrize("name", ["bomb.json.gz", "bomb.jsonl.gz"])
 def test_a_bomb_is_told_before_it_is_unpacked(
-    head: bytes, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    head: bytes,
+    name: str,
+    tmp_path: Path,
+    allow_entries: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Twenty times the longest entry; at most two of it are unpacked."""
-    monkeypatch.setattr(json_files, "MAX_ENTRY_BYTES", 1 << 20)
+    allow_entries(n_bytes=1 << 20)
     path = tmp_path / name
     with gzip.open(path, "wb") as stream:
         stream.write(head + b" " * (20 << 20))
@@ -356,7 +373,9 @@ def test_a_file_of_one_packed_byte_is_no_gzip(tmp_path: Path) -> None:
                 pieces(path)
 
 
-def test_the_bounds_of_lines_and_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bounds_of_lines_and_lists(
+    tmp_path: Path, allow_entries: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "c.jsonl"
     monkeypatch.setattr(json_files, "_MAX_BLANK_LINES", 2)
     path.write_text('\n\n{"a": 1}\n\n\n{"a": 2}\n')
@@ -364,13 +383,13 @@ def test_the_bounds_of_lines_and_lists(tmp_path: Path, monkeypatch: pytest.Monke
     path.write_text('{"a": 1}\n\n\n\n')
     with says(f"{path}:4: more than 2 blank lines; take them out"):
         list(read_json_lines(path))
-    monkeypatch.setattr(json_files, "MAX_CONTAINERS", 3)
+    allow_entries(n_containers=3)
     path.write_text('{"a": [[]]}\n')
     assert list(read_json_lines(path)) == [(1, {"a": [[]]})]
     path.write_text('{"a": [[], {}]}\n')
     with says(f"{path}:1: more than 3 lists and objects; not a file of captions; get a new copy"):
         list(read_json_lines(path))
-    monkeypatch.setattr(json_files, "MAX_ENTRY_BYTES", 2 << 20)
+    allow_entries(n_bytes=2 << 20)
     path.write_text(json.dumps({"a": "x" * ((2 << 20) - 10)}) + "\n")  # with its line end as long
     assert [n for n, _ in read_json_lines(path)] == [1]
     path.write_text(json.dumps({"a": "x" * (2 << 20)}))
@@ -479,10 +498,10 @@ def test_faults_of_parsed_json_have_their_line(text: str, line: int, message: st
     assert str(caught.value) == message
 
 
-def test_numbers_and_containers_within_the_bounds_are_parsed(monkeypatch) -> None:
+def test_numbers_and_containers_within_the_bounds_are_parsed(allow_entries) -> None:
     assert json_files.parsed("9" * 4300, "f") == int("9" * 4300)
     assert json_files.parsed(r'["\uD83D\uDE00", "\ud800"]', "f") == ["\U0001f600", "\ufffd"]
-    monkeypatch.setattr(json_files, "MAX_CONTAINERS", 2)
+    allow_entries(n_containers=2)
     assert json_files.parsed("[{}]", "f") == [{}]
     with says("f: more than 2 lists and objects; not a file of captions; get a new copy"):
         json_files.parsed("[[], 1, {}]", "f")
@@ -561,7 +580,7 @@ def test_the_line_of_what_is_not_utf8(chunk: int, read_in_steps: Callable[[int],
 
 
 def test_an_entry_is_bounded_in_bytes_and_containers(
-    read_in_steps: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+    read_in_steps: Callable[[int], None], allow_entries: Callable[..., None]
 ) -> None:
     """Of an entry those are counted that were read since the last value, so in steps of what is read."""
     read_in_steps(1)
@@ -570,7 +589,7 @@ def test_an_entry_is_bounded_in_bytes_and_containers(
         return [value for _, _, value in pieces_of(text.encode())]
 
     # A list's entries may hold more together than one alone; a value is told by 16 characters behind it.
-    monkeypatch.setattr(json_files, "MAX_CONTAINERS", 3)
+    allow_entries(n_containers=3)
     blank = " " * 60
     assert read(f"[[[]],{blank}[{{}}],{blank}[[]]]") == [[[]], [{}], [[]]]
     assert read("[[{}]]") == [[{}]]
@@ -578,7 +597,7 @@ def test_an_entry_is_bounded_in_bytes_and_containers(
         read("[[{}, {}]]")
     with says("f:2: more than 3 lists and objects"):
         read(f"[1,\n{blank}[[[[]]]]]")
-    monkeypatch.setattr(json_files, "MAX_ENTRY_BYTES", 140)
+    allow_entries(n_bytes=140)
     assert read('["' + "x" * 136 + '"]') == ["x" * 136]
     with says("f:1: longer than 0 MB without an end; not a file of captions"):
         read('["' + "x" * 137 + '"]')

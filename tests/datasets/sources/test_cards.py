@@ -384,12 +384,8 @@ def describe_file(source: SourceFile) -> list[str]:
 
 
 @pytest.mark.parametrize("module", FACTS)
-def test_a_card_says_what_its_sources_state(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_says_what_its_sources_state(module: str, empty_registry: None) -> None:
     """The module runs anew, on an empty registry."""
-    for name in registry.names():
-        registry.card(name)  # a module that is imported first in between would register in vain
-    monkeypatch.setattr(registry, "_READERS", {})
-    monkeypatch.setattr(registry, "_PROTOCOLS", {})
     spec = importlib.util.find_spec(f"captau.datasets.sources.{module}")
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
     cards = [card for card, _ in registry._READERS.values()]

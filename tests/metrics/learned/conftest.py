@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,3 +23,19 @@ def encoders(tiny: Path) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CAPTAU_WEIGHTS", str(tiny))
         yield tiny
+
+
+@pytest.fixture
+def make_scenes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return a function that says how many scenes the demo's captioned images are."""
+    from captau.metrics.learned.common import captioned_images
+
+    return lambda n_scenes: monkeypatch.setattr(captioned_images, "DEMO_SCENES", n_scenes)
+
+
+@pytest.fixture
+def checkpoint_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a training store its state after each step, however short it is."""
+    from captau.metrics.learned.common import training
+
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)

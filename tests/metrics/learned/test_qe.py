@@ -15,7 +15,6 @@ import captau
 from captau.benchmarks.evaluation.training.rater_training import correlate_for_training
 from captau.metrics.learned import qe
 from captau.metrics.learned._qe_network import Bilinear, QeNetwork
-from captau.metrics.learned.common import captioned_images
 from captau.metrics.learned.common.agreement import correlate_with_ratings
 from captau.metrics.learned.common.recipe import make_recipe
 from captau.metrics.learned.common.training import TrainingSession
@@ -78,8 +77,8 @@ def test_all_pairs_are_what_single_pairs_give():
 
 
 @pytest.mark.training
-def test_pretraining_finds_the_own_caption(sides, monkeypatch):
-    monkeypatch.setattr(captioned_images, "DEMO_SCENES", 600)
+def test_pretraining_finds_the_own_caption(sides, make_scenes):
+    make_scenes(600)
     options = {"images": "demo", "texts": "demo", "pretrain": "demo", "pretrain_rate": 3e-3}
     options |= {"pretrain_epochs": 50, "epochs": 1, "learning_rates": [1e-4]}
     session = start_session(0)
@@ -156,8 +155,8 @@ def test_a_network_of_fewer_labels_scores_as_the_pretrained_one_that_sees_no_mor
         torch.testing.assert_close(logits, expected)
 
 
-def test_one_pretraining_serves_all_label_counts_and_epochs_0_returns_it(sides, monkeypatch):
-    monkeypatch.setattr(captioned_images, "DEMO_SCENES", 100)
+def test_one_pretraining_serves_all_label_counts_and_epochs_0_returns_it(sides, make_scenes):
+    make_scenes(100)
     grid = {"n_labels": [0, 3], "learning_rates": [1e-3, 1e-4], "pretrain": "demo"}
     session = start_session(0)
     recipe = make_recipe("qe", {**QE, **grid, "pretrain_epochs": 2, "epochs": 0})

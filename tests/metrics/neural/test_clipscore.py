@@ -20,7 +20,7 @@ from captau.metrics.neural import clip as clip_module
 from captau.metrics.neural.store import FeatureStore
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
-from tests.conftest import AWKWARD, says
+from tests.conftest import AWKWARD, says, use_cores
 
 pytestmark = pytest.mark.neural
 
@@ -117,7 +117,7 @@ def test_kin_that_run_side_by_side_share_one_pass(weights, rows, monkeypatch):
         return save(self, keys, features)
 
     monkeypatch.setattr(FeatureStore, "_save", count)
-    monkeypatch.setattr("captau.benchmarks.scoring.scorer.count_cores", lambda: 5)
+    use_cores(monkeypatch, 5)
     shared = Rows.from_items(rows)
 
     def do(one):
@@ -295,7 +295,13 @@ def test_nan_from_a_model_is_an_error(weights, tmp_path, pictures):
         score(f"clipscore(model={folder})", pictures[0])
 
 
-def test_full_memory_halves_the_batch(weights, rows, plain, monkeypatch):
+@pytest.fixture
+def encode_images_by(monkeypatch):
+    """Return a function that puts another one in the place of the model's of images."""
+    return lambda function: monkeypatch.setattr(open_clip.CLIP, "encode_image", function)
+
+
+def test_full_memory_halves_the_batch(weights, rows, plain, encode_images_by):
     true = open_clip.CLIP.encode_image
 
     def limited(self, batch, *rest, **more):
@@ -303,7 +309,7 @@ def test_full_memory_halves_the_batch(weights, rows, plain, monkeypatch):
             raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
         return true(self, batch, *rest, **more)
 
-    monkeypatch.setattr(open_clip.CLIP, "encode_image", limited)
+    encode_images_by(limited)
     given = Rows.from_items(rows)
     found = metric("clipscore").score(given)
     np.testing.assert_allclose(found, plain["clipscore"], atol=1e-6, rtol=0)
@@ -312,20 +318,20 @@ def test_full_memory_halves_the_batch(weights, rows, plain, monkeypatch):
     )
 
 
-def test_memory_that_does_not_hold_one(weights, pictures, monkeypatch):
+def test_memory_that_does_not_hold_one(weights, pictures, encode_images_by):
     def full(*_, **__):
         raise torch.OutOfMemoryError("out of memory")
 
-    monkeypatch.setattr(open_clip.CLIP, "encode_image", full)
+    encode_images_by(full)
     with says("a batch of one", "device=cpu"):
         score("clipscore", pictures[0])
 
 
-def test_other_errors_of_a_model_are_not_taken_for_full_memory(weights, pictures, monkeypatch):
+def test_other_errors_of_a_model_are_not_taken_for_full_memory(weights, pictures, encode_images_by):
     def wrong(*_, **__):
         raise RuntimeError("shapes do not match")
 
-    monkeypatch.setattr(open_clip.CLIP, "encode_image", wrong)
+    encode_images_by(wrong)
     with pytest.raises(RuntimeError, match="shapes do not match"):
         score("clipscore", pictures[0])
 

@@ -22,7 +22,6 @@ from captau.metrics.text.cider import (
     count_documents,
     document_frequencies,
 )
-from captau.metrics.text.tokens import corpus as corpus_module
 from captau.metrics.text.tokens import ptb
 from captau.metrics.text.tokens.corpus import Corpus
 from tests.conftest import WITH_JAVA, says
@@ -357,11 +356,11 @@ def test_weights_of_n_grams():
     assert idf(np.array([0]), 2).tolist() == [0]
 
 
-def test_documents_are_counted_by_weight_in_any_chunks(monkeypatch):
+def test_documents_are_counted_by_weight_in_any_chunks(cut_into_chunks):
     references = [("a b", "a"), ("b a b",), ("a b", "a"), ("",)]
     corpus = Corpus.tokenize([""] * 4, references)
     for words in (1, 3, 100):
-        monkeypatch.setattr(corpus_module, "WORDS", words)
+        cut_into_chunks(words)
         counts = count_documents(corpus, np.array([1.0, 5.0, 2.0, 9.0]))
         by_ngram = {
             ngram: count

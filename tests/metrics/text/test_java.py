@@ -61,10 +61,9 @@ BOTH = pytest.mark.parametrize("name", ["ptb", "meteor"])
 
 
 @pytest.fixture(autouse=True)
-def _cached_tokens(monkeypatch):
+def _cached_tokens(no_known_tokens, monkeypatch):
     """Give METEOR its tokens before Java goes wrong, and PTB none."""
     monkeypatch.setattr(meteor, "tokenize_rows", lambda rows, _: (rows.captions, rows.references))
-    monkeypatch.setattr(ptb, "_caches", {})
 
 
 @BOTH
@@ -129,8 +128,8 @@ def test_a_program_that_says_something_else(output, texts, tmp_path, monkeypatch
 
 
 @BOTH
-def test_a_program_that_hangs(name, no_process, tmp_path, monkeypatch):
-    monkeypatch.setattr(java_module, "SILENCE", 0.5)
+def test_a_program_that_hangs(name, no_process, tmp_path, wait_for_java, monkeypatch):
+    wait_for_java(silence=0.5)
     monkeypatch.setenv("CAPTAU_JAVA", write_script(tmp_path / "java", "exec sleep 600"))
     with pytest.raises(
         InputError, match=r"said nothing for 0\.5 s and was stopped; run"
@@ -141,9 +140,11 @@ def test_a_program_that_hangs(name, no_process, tmp_path, monkeypatch):
 
 
 @BOTH
-def test_a_program_that_is_slow_and_not_silent(name, no_process, tmp_path, monkeypatch):
+def test_a_program_that_is_slow_and_not_silent(
+    name, no_process, tmp_path, wait_for_java, monkeypatch
+):
     """Each line comes in time, and all of them take longer than one may."""
-    monkeypatch.setattr(java_module, "SILENCE", 2.5)
+    wait_for_java(silence=2.5)
     lines = {"ptb": ["a dog", ptb._SEPARATOR_TOKENS], "meteor": ["1 2 3", "0.5", "0.5"]}[name]
     say = [f"sleep 1.3; cat <<'.'\n{line}\n." for line in lines]
     monkeypatch.setenv("CAPTAU_JAVA", write_script(tmp_path / "java", *say, "exec cat >/dev/null"))
@@ -335,9 +336,9 @@ def test_a_process_answers_line_by_line_and_is_stopped(tmp_path, monkeypatch):
     assert [stream.closed for stream in streams] == [True] * 3
 
 
-def test_a_process_that_says_nothing_is_stopped(tmp_path, monkeypatch):
+def test_a_process_that_says_nothing_is_stopped(tmp_path, wait_for_java, monkeypatch):
     monkeypatch.setenv("CAPTAU_JAVA", write_script(tmp_path / "java", "exec sleep 600"))
-    monkeypatch.setattr(java_module, "_EXIT_SECONDS", 0.01)
+    wait_for_java(ending=0.01)
     process = java_module.JavaProcess([], tmp_path)
     status, message = process.end(b"It hangs.\n")
     assert (status, message.split("; ")[0].split(") ")[1]) == (

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from types import SimpleNamespace
 
 import pytest
 
 from captau.server.challenge import worker_pool
 from captau.server.challenge.worker_pool import WorkerPool, WorkerProcess, WorkKind
+from tests.server.conftest import stop_seconds
 
 
 @pytest.fixture
@@ -71,8 +71,7 @@ def test_a_process_gets_its_setup_and_tells_how_it_ended(shell, tmp_path):
 
 def test_a_process_that_ends_soon_pauses_longer(shell, monkeypatch):
     """No pause after a long life; then 0.2 seconds, and twice as long each time, up to 30."""
-    now = [1000.0]
-    monkeypatch.setattr(worker_pool, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    now = stop_seconds(monkeypatch, worker_pool, 1000.0)
     shell("exit 0")
     worker = WorkerProcess(WorkKind.EVALUATE, {})
     assert worker.may_restart

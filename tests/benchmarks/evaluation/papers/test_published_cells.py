@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -449,16 +450,30 @@ class Rater:
         return None if self.spec == "r2" else "chosen by 2 of these images"
 
 
+@pytest.fixture
+def raters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every metric be a `Rater`."""
+    monkeypatch.setattr(published_cells, "metric", Rater)
+
+
+ErrorMeasure = Callable[[Any, EvaluationSet], float]
+
+
+@pytest.fixture
+def measure_errors_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[ErrorMeasure], None]:
+    """Return a function that puts another measure of a rater's errors in the place of captau's."""
+    return lambda measure: monkeypatch.setattr(published_cells, "compute_rating_error", measure)
+
+
 def test_errors_of_raters_are_against_mean_ratings(
-    sources: MadeSources, monkeypatch: pytest.MonkeyPatch
+    sources: MadeSources, raters: None, measure_errors_by: Callable[[ErrorMeasure], None]
 ) -> None:
     def measure_error(rater: Any, selection: EvaluationSet) -> float:
         measured.append((rater.spec, selection.protocol.ratings, selection.protocol.dimension))
         return 0.25 if rater.spec == "r1" else 0.5
 
     measured: list[Any] = []
-    monkeypatch.setattr(published_cells, "metric", Rater)
-    monkeypatch.setattr(published_cells, "compute_rating_error", measure_error)
+    measure_errors_by(measure_error)
     table = PaperTable(
         "T",
         "correlation",
@@ -483,13 +498,12 @@ def test_errors_of_raters_are_against_mean_ratings(
         *((spec, "mean", both) for spec in ("r1", "r2")),
     ]
     assert list(sources.protocols) == ["paper e", "paper f"]
-    monkeypatch.undo()
 
 
 def test_errors_stand_beside_coefficients(
-    sources: MadeSources, monkeypatch: pytest.MonkeyPatch
+    sources: MadeSources, measure_errors_by: Callable[[ErrorMeasure], None]
 ) -> None:
-    monkeypatch.setattr(published_cells, "compute_rating_error", lambda *_: 0.5)
+    measure_errors_by(lambda *_: 0.5)
     table = PaperTable(
         *("T", "correlation", "thumb"),
         protocol=BOTH,
@@ -503,9 +517,8 @@ def test_errors_stand_beside_coefficients(
 
 
 def test_histories_have_the_validation_of_a_stage(
-    sources: MadeSources, monkeypatch: pytest.MonkeyPatch
+    sources: MadeSources, raters: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(published_cells, "metric", Rater)
     monkeypatch.setattr(
         published_cells, "read_best_validation", lambda rater, stage: len(rater.spec) + len(stage)
     )

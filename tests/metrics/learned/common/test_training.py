@@ -70,8 +70,7 @@ def test_a_seed_determines_the_weights():
 
 
 @pytest.mark.parametrize("stop_at", [1, 3, 5])
-def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch, stop_at):
-    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, checkpoint_each_step, stop_at):
     whole = TrainingSession(3)
     expected = weights(fit_line(whole))
     with pytest.raises(StopError):

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from captau.datasets.sources import demo
-from captau.metrics.learned.common import captioned_images
 from captau.metrics.learned.common import recipe as module
 from captau.metrics.learned.common.captioned_images import (
     load_captioned_images,
@@ -161,8 +160,8 @@ def test_references_are_those_of_each_images_first_row():
         load_captioned_images("references", train, examples(["d"], [()]), session)
 
 
-def test_every_tenth_scene_of_the_demo_is_for_validation(monkeypatch):
-    monkeypatch.setattr(captioned_images, "DEMO_SCENES", 21)
+def test_every_tenth_scene_of_the_demo_is_for_validation(make_scenes):
+    make_scenes(21)
     sides = load_captioned_images("demo", NOBODY, NOBODY, TrainingSession(0))
     expected = [[n for n in range(21) if n not in (0, 10, 20)], [0, 10, 20]]
     for side, numbers in zip(sides, expected, strict=True):

@@ -104,8 +104,9 @@ def test_the_seed_determines_the_weights(sides, parts):
     assert not np.allclose(one, other)
 
 
-def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, monkeypatch):
-    monkeypatch.setattr("captau.metrics.learned.common.training.CHECKPOINT_SECONDS", 0.0)
+def test_a_stopped_training_goes_on_to_the_same_weights(
+    sides, parts, tmp_path, checkpoint_each_step, monkeypatch
+):
     whole = fit(sides)[0].predict(sides[1].rows)
     recipe = make_recipe("umic", TINY)
     draw = PairTable.make_groups
@@ -116,10 +117,10 @@ def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, 
             raise KeyboardInterrupt
         return draw(self, rng, some)
 
-    monkeypatch.setattr(PairTable, "make_groups", stop)
-    with pytest.raises(KeyboardInterrupt):
-        recipe.fit(*sides, TrainingSession(0, tmp_path, "one"))
-    monkeypatch.setattr(PairTable, "make_groups", draw)
+    with monkeypatch.context() as patch:
+        patch.setattr(PairTable, "make_groups", stop)
+        with pytest.raises(KeyboardInterrupt):
+            recipe.fit(*sides, TrainingSession(0, tmp_path, "one"))
     assert sorted(p.name for p in tmp_path.glob("*.pt"))
     resumed = recipe.fit(*sides, TrainingSession(0, tmp_path, "one")).predict(sides[1].rows)
     np.testing.assert_array_equal(resumed, whole)

@@ -16,7 +16,6 @@ import pytest
 from captau.benchmarks.runs.output_folder import is_process_alive
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
-from captau.metrics.text import java as java_module
 from captau.metrics.text.spice import jar_process as spice_java
 from captau.metrics.text.spice import metric as spice
 from captau.metrics.text.spice.jar_process import ParseFailure
@@ -34,11 +33,11 @@ SCORES = f'[{{"scores": {{"All": {{"f": 0.5, "pr": 0.25, "re": 1.0}}, {KINDS}}}}
 
 
 @pytest.fixture
-def script(tmp_path, monkeypatch, no_jars):
+def script(tmp_path, monkeypatch, wait_for_java, no_jars):
     """Return a function that lets a script stand for Java, with an empty store."""
     monkeypatch.setattr(spice_java, "load_jars", list)
     monkeypatch.setattr(spice, "tokenize_rows", lambda rows: (rows.captions, rows.references))
-    monkeypatch.setattr(java_module, "_EXIT_SECONDS", 2.0)
+    wait_for_java(ending=2.0)
     monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
     spice_java.stop_idle()
 
@@ -89,8 +88,10 @@ def rows(*captions: str) -> Rows:
     )
 
 
-def test_a_caption_that_stalls_the_parser_is_named_and_the_rest_scored(parser, monkeypatch, caplog):
-    monkeypatch.setattr(spice_java, "SECONDS", 3.0)
+def test_a_caption_that_stalls_the_parser_is_named_and_the_rest_scored(
+    parser, wait_for_java, caplog
+):
+    wait_for_java(parsing=3.0)
     scores = metric("spice").score(rows("a dog", "this stalls", "a bird"))
     assert np.array_equal(scores, [0.5, np.nan, 0.5], equal_nan=True)
     (message,) = caplog.messages
@@ -98,13 +99,15 @@ def test_a_caption_that_stalls_the_parser_is_named_and_the_rest_scored(parser, m
     assert "it took longer than 3 s: this stalls" in message
 
 
-def test_a_caption_that_stalled_is_only_tried_again_with_other_limits(parser, monkeypatch):
-    monkeypatch.setattr(spice_java, "SECONDS", 0.5)
+def test_a_caption_that_stalled_is_only_tried_again_with_other_limits(
+    parser, wait_for_java, monkeypatch
+):
+    wait_for_java(parsing=0.5)
     failed = ParseFailure("it took longer than 0.5 s", "0.5 s, 4 GB")
     assert spice.parse_scenes(["this stalls"]) == {"this stalls": failed}
     assert spice.parse_scenes(["this stalls"]) == {"this stalls": failed}
     assert count(parser, "requests") == 1
-    monkeypatch.setattr(spice_java, "SECONDS", 0.6)
+    wait_for_java(parsing=0.6)
     assert spice.parse_scenes(["this stalls"])["this stalls"].limits == "0.6 s, 4 GB"
     monkeypatch.undo()
     assert spice_java.limits() == "900 s, 4 GB"  # which failures in users' stores have
@@ -246,10 +249,10 @@ def test_a_run_that_is_interrupted_keeps_what_was_parsed_and_leaves_no_java(pars
                 raise KeyboardInterrupt
             yield result
 
-    monkeypatch.setattr(spice, "parse", interrupted_parse)
-    with pytest.raises(KeyboardInterrupt):
-        spice.parse_scenes(["a", "b", "c", "this stalls"])
-    monkeypatch.setattr(spice, "parse", real_parse)
+    with monkeypatch.context() as patch:
+        patch.setattr(spice, "parse", interrupted_parse)
+        with pytest.raises(KeyboardInterrupt):
+            spice.parse_scenes(["a", "b", "c", "this stalls"])
     n_requests = count(parser, "requests")
     assert spice.parse_scenes(["a", "b"]) == {"a": DOG, "b": DOG}
     assert count(parser, "requests") == n_requests
@@ -267,9 +270,8 @@ def test_a_run_that_is_interrupted_keeps_what_was_parsed_and_leaves_no_java(pars
         (["exec sleep 600"], "said nothing for 3 s"),
     ],
 )
-def test_a_java_that_fails_is_an_error(lines, message, script, monkeypatch):
-    monkeypatch.setattr(java_module, "SILENCE", 3.0)
-    monkeypatch.setattr(spice_java, "SILENCE", 3.0)
+def test_a_java_that_fails_is_an_error(lines, message, script, wait_for_java):
+    wait_for_java(silence=3.0)
     script(*lines)
     with says(message):
         metric("spice").score(rows("a dog"))

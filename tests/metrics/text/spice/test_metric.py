@@ -130,9 +130,9 @@ def test_the_corpus_score_is_the_mean_over_the_rows_that_have_one(monkeypatch, n
     assert np.isnan(metric("spice_color").corpus_score(rows))
 
 
-def test_a_caption_that_needs_too_much_is_named_and_the_rest_scored(scores, monkeypatch, caplog):
+def test_a_caption_that_needs_too_much_is_named_and_the_rest_scored(scores, wait_for_java, caplog):
     """10,000 words would take days, and more memory than there is."""
-    monkeypatch.setattr(spice_java, "SECONDS", 15.0)
+    wait_for_java(parsing=15.0)
     rows = [
         {"caption": "a dog", "references": ("a brown dog",), "item_id": "x1"},
         {"caption": "a dog runs " * 3334, "references": ("a dog",), "item_id": "x2"},

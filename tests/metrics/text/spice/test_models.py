@@ -168,22 +168,22 @@ def test_a_folder_that_cannot_be_written_is_an_error(central, tmp_path, monkeypa
 
 
 def test_what_is_told_of_a_download(central, monkeypatch):
-    monkeypatch.setattr(
-        spice_models, "JARS", (make_jar("", b"x" * 1_600_000), make_jar("models", b"y" * 2_900_000))
-    )
+    sizes = {"": 60_000_000, "models": 300_000_000}
+    jars = [Jar("org.example", "tool", "1.0", kind, size, "") for kind, size in sizes.items()]
+    monkeypatch.setattr(spice_models, "JARS", tuple(jars))
     download = spice_models.pending_download()
     assert vars(download) == {
-        **{"name": "spice_models", "n_bytes": 4_500_000},
+        **{"name": "spice_models", "n_bytes": 360_000_000},
         "description": "The metric SPICE needs a parser: Stanford CoreNLP 3.6.0 with its models, and Rhino",
         "licence": "GPL-3.0-or-later (CoreNLP), MPL-2.0 (Rhino)",
     }
-    monkeypatch.setattr(spice_models, "is_allowed", lambda download: False)
+    monkeypatch.setenv("CAPTAU_DOWNLOAD", "")
     with says(
-        "metric x needs SPICE's parser, 4 MB that are not on this machine; captau data fetch dataset=spice_models "
+        "metric x needs SPICE's parser, 360 MB that are not on this machine; captau data fetch dataset=spice_models "
         "downloads them, and so does weights.download=true"
     ):
         spice_models.check_permission("x")
-    monkeypatch.setattr(spice_models, "is_allowed", lambda download: True)
+    monkeypatch.setenv("CAPTAU_DOWNLOAD", "spice_models")
     spice_models.check_permission("x")
 
 

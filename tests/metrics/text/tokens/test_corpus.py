@@ -31,11 +31,11 @@ def _tokens_of_pool():
     ptb.tokenize(POOL)
 
 
-def test_sets_of_references_are_cut_like_rows(monkeypatch):
+def test_sets_of_references_are_cut_like_rows(cut_into_chunks):
     """Worked by hand: sets of 2 and 1 words, and 1 more each, are within 5 words; 3 are too many beside them."""
     corpus = Corpus.tokenize([""] * 3, [("a", "dog"), ("cat",), ("a dog runs",)])
     assert [chunk.tolist() for chunk in corpus.set_chunks()] == [[0, 1, 2]]
-    monkeypatch.setattr(corpus_module, "WORDS", 5)
+    cut_into_chunks(5)
     assert [chunk.tolist() for chunk in corpus.set_chunks()] == [[0, 1], [2]]
 
 
@@ -196,8 +196,8 @@ def test_texts_are_tokenised_in_batches_worked_by_hand(size, monkeypatch):
 
 
 @pytest.mark.parametrize("words", [1, 4, 7, 100])
-def test_n_grams_are_numbered_alike_in_any_stretches(words, monkeypatch):
-    monkeypatch.setattr(corpus_module, "WORDS", words)
+def test_n_grams_are_numbered_alike_in_any_stretches(words, cut_into_chunks):
+    cut_into_chunks(words)
     corpus = Corpus.tokenize(["b a b", "c a b a"], [("a b",), ("", "a b c")])
     assert corpus.grams(1).ngram_at.tolist() == [0, 1, 0, 2, 1, 0, 1, 1, 0, 1, 0, 2]
     assert corpus.grams(1).distinct.tolist() == [0, 1, 2]
@@ -287,11 +287,11 @@ def test_rows_share_a_corpus_by_tokeniser():
     assert list(Corpus.of_rows(rows, "char").vocabulary) == ["a", "d", "o", "g", "c", "t"]
 
 
-def test_chunks_hold_the_words_of_candidates_and_references(monkeypatch):
+def test_chunks_hold_the_words_of_candidates_and_references(cut_into_chunks):
     """Worked by hand: rows have 2 + 3, 1 + 1 and 0 + 3 words, and 1 more each."""
     corpus = Corpus.tokenize(["a b", "a", ""], [("a b", "c"), ("a",), ("a b", "c")])
     for words, ends in ((5, [1, 2, 3]), (8, [1, 3]), (9, [2, 3]), (12, [2, 3]), (13, [3])):
-        monkeypatch.setattr(corpus_module, "WORDS", words)
+        cut_into_chunks(words)
         assert [chunk.stop for chunk in corpus.chunks()] == ends
     members, sizes = corpus.members_of(np.array([1, 0]))
     assert (members.tolist(), sizes.tolist()) == ([2, 0, 1], [1, 2])

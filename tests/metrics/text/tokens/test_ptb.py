@@ -55,12 +55,6 @@ def test_tokens(backend):
     assert made == [tokens for _, tokens in TOKENS]
 
 
-@pytest.fixture
-def forgetful(monkeypatch):
-    """Nothing is known from before, and nothing learned here is kept."""
-    monkeypatch.setattr(ptb, "_caches", {})
-
-
 def test_brackets_stay():
     # The tokeniser writes them in capitals on pycocoevalcap's list, yet `-lowerCase` comes first,
     # so pycocoevalcap never removes them; published numbers rest on that.
@@ -86,7 +80,7 @@ def test_without_java(monkeypatch):
     assert cider.score(rows)[0] > 0
 
 
-def test_memory_is_bounded(forgetful, monkeypatch):
+def test_memory_is_bounded(no_known_tokens, monkeypatch):
     monkeypatch.setattr(ptb, "_CACHE_CHARACTERS", 100)
     for start in range(0, 100, 20):
         texts = [f"dog {i}" for i in range(start, start + 20)]
@@ -95,7 +89,7 @@ def test_memory_is_bounded(forgetful, monkeypatch):
 
 
 @pytest.mark.java
-def test_no_text_shifts_another(forgetful):
+def test_no_text_shifts_another(no_known_tokens):
     known = [f"known {i}" for i in range(len(AWKWARD) + 1)]
     mixed = [t for pair in zip(known, AWKWARD, strict=False) for t in pair] + known[-1:]
     together = ptb.tokenize(mixed, "pycocoevalcap")
@@ -115,7 +109,7 @@ def test_nothing_left_open_reaches_the_next_text():
 
 
 @pytest.mark.java
-def test_no_white_space_or_control_character_ends_a_line(forgetful):
+def test_no_white_space_or_control_character_ends_a_line(no_known_tokens):
     kinds = {"Cc", "Cf", "Zl", "Zp", "Zs"}
     odd = [chr(c) for c in range(0x10000) if unicodedata.category(chr(c)) in kinds]
     assert {"\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", "\ufeff"} <= set(odd)

@@ -7,7 +7,6 @@ import io
 import json
 import re
 import zipfile
-from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import select
@@ -19,6 +18,7 @@ from captau.server.collect.web import admin_pages
 from tests.server.challenge.visitors import quick_passwords
 from tests.server.collect.conftest import make_site, serve_site
 from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id, sign_in_admin
+from tests.server.conftest import stop_seconds
 
 
 def test_the_admin_chooses_a_password_once_and_signs_in_with_it(serve_small):
@@ -184,13 +184,13 @@ def test_answers_are_counted_in_bars_of_a_span_that_makes_few_of_them(seconds, e
 
 
 def test_agreement_is_measured_again_after_half_a_minute_or_when_it_expires(monkeypatch):
-    now, measured = [5.0], []  # soon after the machine began
+    now = stop_seconds(monkeypatch, rater_figures, 5.0)  # soon after the machine began
+    measured = []
 
     def measure(store, rows):
         measured.append(now[0])
         return {"measure": (now[0], "")}
 
-    monkeypatch.setattr(rater_figures, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(rater_figures, "measure_agreement", measure)
     cache = rater_figures.AgreementCache()
 
