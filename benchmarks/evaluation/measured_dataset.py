@@ -91,7 +91,7 @@ class ScoredDataset:
         return scores
 
     def in_order(self) -> ScoredDataset:
-        """Return the scores with the items in the order of `EvaluationSet.in_order`."""
+        """Return the scores with the items in the order of `EvaluationSet.in_order`; they are ordered once."""
         return self._in_order
 
     @cached_property
@@ -421,6 +421,7 @@ def _pair_floors(selection: EvaluationSet, by_floor: Mapping[str, pd.Series]) ->
     floors = dict(pairs.floors(selection.items))
     for name in by_floor:
         floors.pop(name, None)
+    # Where the order of a pair says whose captions they are, the first place is no floor.
     if selection.order_is_source:
         floors.pop("floor_position", None)
     return floors
@@ -597,12 +598,12 @@ def _select_unranked(selection: EvaluationSet, panels: Sequence[Panel]) -> list[
 
     These get intervals, but neither ranks nor tests.
     """
-    unprinted = set(selection.measured_coefficients) - set(selection.rating_coefficients)
-    if not unprinted:
+    unranked = set(selection.measured_coefficients) - set(selection.rating_coefficients)
+    if not unranked:
         return []
 
     rating_panels = [panel for panel in panels if isinstance(panel, RatingPanel)]
-    return [replace(panel, coefficients=tuple(unprinted)) for panel in rating_panels]
+    return [replace(panel, coefficients=tuple(unranked)) for panel in rating_panels]
 
 
 def _check_comparable(

@@ -248,8 +248,9 @@ def mean_words(titles: Sequence[str], coefficients: Iterable[str]) -> str:
         coefficients: the names of those that are in the mean.
     """
     words = f"over {', '.join(titles)}"
-    # A chance of 0 is on the scale already.
-    if any(find_coefficient(name).chance for name in coefficients):
+    # A coefficient whose value of chance is 0 is on the mean's scale already.
+    chances = [find_coefficient(name).chance for name in coefficients]
+    if any(chance not in (None, 0) for chance in chances):
         words += "; an accuracy a counts as 2a − 1"
     return words
 
@@ -339,7 +340,8 @@ def _judgements_of_copies(selection: EvaluationSet) -> Iterator[str]:
     ratings = ratings[ratings["item_id"].isin(is_copy.index)]
     for dimension in selection.protocol.dimension:
         rated = ratings[ratings["dimension"] == dimension]
-        means = rated["value"].groupby(is_copy.loc[rated["item_id"]].to_numpy()).mean()
+        is_of_copy = is_copy.loc[rated["item_id"]].to_numpy()
+        means = rated["value"].groupby(is_of_copy).mean()
         # No copy may have a rating of this dimension.
         if True in means.index:
             rest = f", of the others {means[False]:.2f}" if False in means.index else ""

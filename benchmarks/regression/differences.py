@@ -97,6 +97,7 @@ def compare_baselines(
         )
 
         for key, (old, new) in signature_changes[name].items():
+            # A package has its line among the versions.
             if key not in changed:
                 # A file of scores is made anew for every check; what counts is what is in it.
                 fails = not (isinstance(by_spec[name], ScoreFile) and key == "path")
@@ -210,10 +211,12 @@ def version_differences(
                 affected.append(name)
         fails = policy == "all" or (policy == "signatures" and bool(affected))
         # A package that no signature names may have moved any metric's score.
-        suspected_of = moving & set(affected) if affected else moving
+        suspected_metrics = moving
+        if affected:
+            suspected_metrics = moving & set(affected)
 
         causes: list[str] = []
-        if not suspected_of:
+        if not suspected_metrics:
             causes.append("no score moved")
         if not fails:
             causes.append(f"told only (versions={policy})")
@@ -280,8 +283,8 @@ def compare_scores(
             part="scores",
             metrics=(name,),
             subject=subject,
-            before=number(old, digits).replace("null", "undefined"),
-            now=number(new, digits).replace("null", "undefined"),
+            before=score_text(old, digits),
+            now=score_text(new, digits),
             change=format_change(old, new),
             cause=cause,
         )
@@ -369,17 +372,22 @@ def make_difference_table(
     """
 
     def name_metrics(difference: Difference) -> str:
-        if len(difference.metrics) == len(metrics) > 3:
+        is_of_all = len(difference.metrics) == len(metrics)
+        if is_of_all and len(metrics) > 3:
             return f"all {len(metrics)}"
         return ", ".join(difference.metrics)
 
-    # Data, options and versions are causes themselves; what one run lacks has not moved.
     causes: list[str] = []
     has_other_remarks = False
     for difference in differences:
         if difference.part not in ("scores", "correlations"):
+            # Data, options and versions are causes themselves; what their lines say there is another remark.
             has_other_remarks = has_other_remarks or bool(difference.cause)
-        elif difference.cause or not difference.is_in_one:
+            continue
+
+        # What one run lacks has not moved, so that it may be without a cause.
+        has_moved = not difference.is_in_one
+        if has_moved or difference.cause:
             causes.append(difference.cause)
 
     is_one_cause = len(causes) > 1 and len(set(causes)) == 1
@@ -416,6 +424,11 @@ def _find_farthest(pairs: Sequence[tuple[str, float, float]]) -> tuple[str, floa
 def _distance(old: float, new: float) -> float:
     """Return how far two numbers are apart; without bound where one of them is undefined."""
     return math.inf if math.isnan(old) or math.isnan(new) else abs(new - old)
+
+
+def score_text(score: float, decimals: int) -> str:
+    """Return a score as baselines write it, but for NaN, which is `undefined` to people."""
+    return "undefined" if math.isnan(score) else number(score, decimals)
 
 
 def format_change(old: float, new: float) -> str:

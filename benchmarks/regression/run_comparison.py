@@ -13,7 +13,6 @@ import pandas as pd
 
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.tables import ResultTable
-from .baseline_file import number
 from .differences import (
     OUR_CODE,
     Difference,
@@ -22,6 +21,7 @@ from .differences import (
     difference_in_one,
     format_change,
     make_difference_table,
+    score_text,
     signature_changes_of,
     version_differences,
 )
@@ -72,8 +72,8 @@ def list_differences(before: FinishedRun, now: FinishedRun) -> list[Difference]:
     """List what differs between two runs: data, options, versions, parameters, scores, correlations."""
     old = before.run
     new = now.run
-    data_by_name = _data_differences(old.get("data", {}), new.get("data", {}))
-    data = list(chain.from_iterable(data_by_name.values()))
+    differences_by_dataset = _data_differences(old.get("data", {}), new.get("data", {}))
+    data = list(chain.from_iterable(differences_by_dataset.values()))
     options = list(_option_differences(old.get("config", {}), new.get("config", {})))
     packages = _changed_packages(old.get("versions", {}), new.get("versions", {}))
 
@@ -101,13 +101,14 @@ def list_differences(before: FinishedRun, now: FinishedRun) -> list[Difference]:
         cause = _protocol_change(before, now, dataset)
         if not cause:
             changes = signature_changes.get(metric, {})
-            cause = cause_of(dataset in data_by_name, changes, packages, OUR_CODE)
+            cause = cause_of(dataset in differences_by_dataset, changes, packages, OUR_CODE)
         scores += _score_differences(before, now, dataset, metric, cause)
         correlations += correlation_differences(old_cells[cell], new_cells[cell], metric, cause)
 
     parameters: list[Difference] = []
     for name, fields in signature_changes.items():
         for key, (old_value, new_value) in fields.items():
+            # A package has its line among the versions.
             if key not in packages:
                 parameters.append(Difference("parameters", (name,), key, old_value, new_value))
 
@@ -224,8 +225,8 @@ def _score_differences(
         part="scores",
         metrics=(metric,),
         subject=f"{n_moved:,} of {len(pairs):,} items of {dataset}, most of all {item}",
-        before=number(score_before, 10).replace("null", "undefined"),
-        now=number(score_now, 10).replace("null", "undefined"),
+        before=score_text(score_before, 10),
+        now=score_text(score_now, 10),
         change=format_change(score_before, score_now),
         cause=cause,
     )

@@ -50,10 +50,10 @@ def make_system_items(
     Raises:
         InputError: where images lack captions or references, or a file in the folder.
     """
-    sets = {} if references is None else {"references": references}
-    files, id_notes = match_image_ids(systems, sets)
+    reference_sets = {} if references is None else {"references": references}
+    files, id_notes = match_image_ids(systems, reference_sets)
     # One set of references at most, so that there is one selection of images.
-    (image_ids,) = select_images(files, sets, partial).values()
+    (image_ids,) = select_images(files, reference_sets, partial).values()
 
     items: dict[str, pd.DataFrame] = {}
     for system, file in files.items():
@@ -65,5 +65,5 @@ def make_system_items(
             system=system if are_labelled else None,
         )
 
-    notes = [*id_notes, *describe_files([*sets.values(), *files.values()])]
+    notes = [*id_notes, *describe_files([*reference_sets.values(), *files.values()])]
     return SystemItems(files, items, image_ids, notes)

@@ -167,12 +167,15 @@ def add_unavailable_rows(
 
 def warn_unavailable(missing: Sequence[UnavailableMetrics]) -> None:
     """Log a warning for each reason why metrics are missing from a run's datasets."""
-    specs_by_reason: dict[Unavailability, dict[str, None]] = {}
+    specs_by_reason: dict[Unavailability, list[str]] = {}
     for reasons in missing:
         for reason, specs in _group_by_reason(reasons).items():
-            specs_by_reason.setdefault(reason, {}).update(dict.fromkeys(specs))
+            specs_by_reason.setdefault(reason, []).extend(specs)
+
     for reason, specs in specs_by_reason.items():
-        logger.warning("left out %s: %s", ",".join(specs), reason)
+        # Several datasets may lack the same metric.
+        distinct_specs = dict.fromkeys(specs)
+        logger.warning("left out %s: %s", ",".join(distinct_specs), reason)
 
 
 def _group_by_reason(missing: UnavailableMetrics) -> dict[Unavailability, list[str]]:

@@ -56,31 +56,31 @@ def disattenuate(
         The correction of each of the panel's metrics.
     """
     measure = RELIABILITIES.get(ratings)
-    # The one is None, or the other.
-    reliability = None
-    reason = None
-    if measure is None:
-        reason = remark(Undefined.UNKNOWN_RELIABILITY, ratings=ratings)
-    elif table.n_items < 2:
-        reason = remark(Undefined.TOO_FEW_RERATED)
-    else:
-        image = panel.image_of_item[table.source_index]
-        reliability = reliability_statistic(table, image, measure)
+    rows: list[Disattenuation] = []
+    for metric in panel.metrics:
+        rows.append(Disattenuation(metric, panel.dimension, measure, table.n_items))
 
+    if measure is None:
+        unknown = remark(Undefined.UNKNOWN_RELIABILITY, ratings=ratings)
+        return [row.with_remarks(unknown) for row in rows]
+    if table.n_items < 2:
+        too_few = remark(Undefined.TOO_FEW_RERATED)
+        return [row.with_remarks(too_few) for row in rows]
+
+    image = panel.image_of_item[table.source_index]
+    reliability = reliability_statistic(table, image, measure)
     # At level `pooled`, since it is single points whose noise the reliability measures.
     pearson_panel = replace(panel, coefficients=("pearson",), level="pooled")
     results: list[Disattenuation] = []
-    for metric in panel.metrics:
-        points = panel.comparable_points(metric)
-        row = Disattenuation(metric, panel.dimension, measure, table.n_items)
-        if reason is not None:
-            row = row.with_remarks(reason)
-        elif points is None:
-            row = row.with_remarks(remark(Undefined.UNDEFINED_THIS_METRIC))
-        elif reliability is not None:
-            statistic = _corrected_statistic(pearson_panel.statistic(metric, points), reliability)
-            row = _correct(row, statistic, panel.n_images, options)
-        results.append(row)
+    for row in rows:
+        points = panel.comparable_points(row.metric)
+        if points is None:
+            results.append(row.with_remarks(remark(Undefined.UNDEFINED_THIS_METRIC)))
+            continue
+
+        pearson = pearson_panel.statistic(row.metric, points)
+        statistic = _corrected_statistic(pearson, reliability)
+        results.append(_correct(row, statistic, panel.n_images, options))
 
     return results
 

@@ -109,8 +109,9 @@ class ProbabilityBins:
             n_bins: the most bins.
         """
         edges = np.quantile(probabilities, np.linspace(0, 1, n_bins + 1))
-        places = np.searchsorted(edges[1:-1], probabilities)
-        used, bin_of_item = np.unique(places, return_inverse=True)
+        bin_numbers = np.searchsorted(edges[1:-1], probabilities)
+        # Bins between equal quantiles hold no caption and are left out.
+        used, bin_of_item = np.unique(bin_numbers, return_inverse=True)
         counts = np.bincount(bin_of_item).astype(np.float64)
         return cls(
             bin_of_item=bin_of_item.astype(np.int64),

@@ -119,8 +119,8 @@ def read_hub(
 
 
 def _image_ids(table: Table, references: Sequence[tuple[str, ...]]) -> list[str]:
-    name = table.first_of(*_IMAGES)
-    names = table.column(name) if name else [None] * len(table)
+    column = table.first_of(*_IMAGES)
+    names = table.column(column) if column else [None] * len(table)
 
     image_ids: list[str] = []
     for image_name, texts in zip(names, references, strict=True):

@@ -55,7 +55,7 @@ class Fense(SentenceCosine):
         keys = [(caption,) for caption in table.texts("caption")]
         numbers = table.floats("error", Scale(0, 1))
         rows_of_table = zip(table.places, keys, numbers, strict=True)
-        error_by_caption = index_by_key(rows_of_table, "probability", operator.eq)
+        error_by_caption = index_by_key(rows_of_table, "probability", is_same=operator.eq)
 
         captions = row_keys(rows, ["caption"], path)
         errors = look_up_all(error_by_caption, captions, "probability of an error", path)

@@ -138,17 +138,18 @@ class TableRebuilder(TableSources):
     ) -> Cells:
         """Compute a row by the raters that fit it, the mean over several seeds; empty without any."""
         folders = [f for f in self.rater_folders if fits_row(RaterCard.read(f), description)]
-        # On images that chose a rater, as the development fold did, the cell says so.
-        specs = {str(f): RaterMetric(str(f), seen="mark").spec for f in folders}
+        # `mark`: on images by which a rater was chosen, such as a development fold's, a cell has a note and no error.
+        spec_by_folder = {str(f): RaterMetric(str(f), seen="mark").spec for f in folders}
         columns: dict[str, Any] = {}
         for column, options in table.columns.items():
             # A column of errors is missing for published metrics, which predict no ratings; raters predict them.
             if "missing" not in options or "error" in options:
                 columns[column] = options
-        if not specs or not columns:
+        if not spec_by_folder or not columns:
             return {}
 
-        of_raters = self._rebuild_computable(paper, replace(table, rows=specs, columns=columns))
+        rater_table = replace(table, rows=spec_by_folder, columns=columns)
+        rater_cells = self._rebuild_computable(paper, rater_table)
 
         cells: Cells = {}
         for column, options in columns.items():
@@ -157,13 +158,14 @@ class TableRebuilder(TableSources):
                 cells[row, column] = TableCell.missing(reason)
                 continue
 
-            of_seeds = [of_raters[name, column] for name in specs]
-            mean = float(np.mean([cell.value for cell in of_seeds]))
-            notes_of_seeds = dict.fromkeys(cell.note for cell in of_seeds)
-            notes = list(filter(None, notes_of_seeds))
+            column_cells = [rater_cells[folder, column] for folder in spec_by_folder]
+            mean = float(np.mean([cell.value for cell in column_cells]))
+            distinct_notes = dict.fromkeys(cell.note for cell in column_cells)
+            notes = list(filter(None, distinct_notes))
             # A cell without a value has no rater of one's own to speak of.
             if not np.isnan(mean):
-                notes.insert(0, f"{count_of(len(specs), 'rater')} of your own, not the paper's")
+                raters = count_of(len(spec_by_folder), "rater")
+                notes.insert(0, f"{raters} of your own, not the paper's")
             cells[row, column] = TableCell(mean, "; ".join(notes))
 
         return cells

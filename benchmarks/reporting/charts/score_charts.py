@@ -171,6 +171,7 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
         rows.append(Row(label, [figures.percent_cell(float(value)) for value in correlations]))
 
     title = f"{part.title}: Spearman's ρ of every two metrics"
+    # The metrics come first in the matrix, and people's ratings after them.
     extremes = _name_extremes(matrix[: len(metrics), : len(metrics)], labels)
 
     def draw() -> Any:
@@ -200,19 +201,20 @@ def _name_extremes(matrix: Floats, labels: Sequence[str]) -> str:
         labels: the metrics' names.
     """
     pairs: list[tuple[float, str, str]] = []
-    for i in range(len(matrix)):
-        for j in range(i):
-            if np.isfinite(matrix[i, j]):
-                pairs.append((matrix[i, j], labels[i], labels[j]))
+    for second in range(len(matrix)):
+        for first in range(second):
+            correlation = matrix[second, first]
+            if np.isfinite(correlation):
+                pairs.append((correlation, labels[second], labels[first]))
 
     if not pairs:
         return ""
 
-    lowest, lowest_b, lowest_a = min(pairs)
-    highest, highest_b, highest_a = max(pairs)
+    lowest, lowest_second, lowest_first = min(pairs)
+    highest, highest_second, highest_first = max(pairs)
     return (
-        f" Most alike: {highest_a} and {highest_b}, {figures.percent_cell(highest)}; "
-        f"least: {lowest_a} and {lowest_b}, {figures.percent_cell(lowest)}."
+        f" Most alike: {highest_first} and {highest_second}, {figures.percent_cell(highest)}; "
+        f"least: {lowest_first} and {lowest_second}, {figures.percent_cell(lowest)}."
     )
 
 
@@ -283,7 +285,7 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             f"Precision over recall when captions are kept whose score is above a threshold. {share} "
             f"Area under the curve: {area_texts}.",
             ResultTable(f"{title} ×100", "metric", columns, cells, notes=[share]),
-            _curves(part, dimension, frame, areas, float(good.mean())),
+            _make_drawing(part, dimension, frame, areas, share_good=float(good.mean())),
         )
 
     # Where some dimensions have a chart, the others are left out without a word.
@@ -299,14 +301,21 @@ def _area_of(row: Row) -> float:
     return -np.inf
 
 
-def _curves(
-    part: RunDataset, dimension: str, rows: pd.DataFrame, areas: dict[str, float], base: float
+def _make_drawing(
+    part: RunDataset,
+    dimension: str,
+    rows: pd.DataFrame,
+    areas: dict[str, float],
+    *,
+    share_good: float,
 ) -> Callable[[], Any]:
+    """Return a function that draws the curves of a dimension over a line at the share of good captions."""
+
     def draw() -> Any:
         figure, axis = figures.make_figure(3.9, 3.2)
         labels = {metric: part.label(metric) for metric in part.metrics}
         draw_curves(axis, rows, areas, labels)
-        axis.axhline(base, color=figures.MUTED, linewidth=0.8, linestyle=":")
+        axis.axhline(share_good, color=figures.MUTED, linewidth=0.8, linestyle=":")
         axis.set_title(f"{part.title}, {dimension}")
         return figure
 

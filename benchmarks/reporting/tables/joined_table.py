@@ -17,19 +17,9 @@ from ....datasets.reading.json_files import read_text
 from ...evaluation.headline import ALL, HEADLINE, find_headline
 from ...evaluation.overview import MEAN
 from ...evaluation.papers.published_numbers import COMPARED_CHOICES, describe_choice
-from ...evaluation.wording import (
-    mean_words,
-    number_word,
-)
+from ...evaluation.wording import mean_words, number_word
 from ...runs.finished_run import FinishedRun
-from ...runs.tables import (
-    MISSING,
-    AnyCell,
-    Cell,
-    ResultTable,
-    Row,
-    coefficient_cell,
-)
+from ...runs.tables import MISSING, AnyCell, Cell, ResultTable, Row, coefficient_cell
 from ...scoring.catalog import METRIC_KINDS
 from ...scoring.corpus_scores import PLAIN_PROTOCOL
 from ...scoring.protocol import Protocol
@@ -104,7 +94,9 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     sources = name_runs(runs)
     # The tables of a paper have the columns that it prints, and its order.
     is_paper = runs[0].command == "reproduce"
-    coefficients = choices.coefficients or (ALL if is_paper else HEADLINE,)
+    coefficients = choices.coefficients
+    if not coefficients:
+        coefficients = (ALL,) if is_paper else (HEADLINE,)
     choices = replace(choices, coefficients=coefficients)
     columns = _columns(sources, choices)
 
@@ -121,7 +113,9 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     if is_survey and not choices.rows:
         drafts = _without_bounds(drafts)
 
-    mean_note = _average_runs(columns, drafts) if is_survey and len(sources) > 1 else ""
+    mean_note = ""
+    if is_survey and len(sources) > 1:
+        mean_note = _add_mean_over_runs(columns, drafts)
     has_dropped_clusters = _remove_clusters(columns, drafts)
     _finish_cells(columns, drafts)
     drafts = _order_and_name(drafts, columns, choices, is_paper=is_paper)
@@ -189,8 +183,9 @@ def _order_and_name(
     is_paper: bool,
 ) -> list[RowDraft]:
     """Return the rows in their order and give them their final labels."""
-    # Who names rows wants them in that order.
-    if choices.sort or not (choices.rows or is_paper):
+    # Rows that somebody names, or a paper prints, stay in that order unless another one is asked for.
+    has_own_order = bool(choices.rows) or is_paper
+    if choices.sort or not has_own_order:
         drafts = sort_rows(drafts, columns, choices.sort)
     drafts = _by_kind(drafts)
     if choices.ranks == "groups":
@@ -220,14 +215,18 @@ def _title(columns: Mapping[ColumnKey, CoefficientColumn]) -> str:
     return f"Agreement of metrics with people: {', '.join(titles)}"
 
 
-def _average_runs(columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[RowDraft]) -> str:
+def _add_mean_over_runs(
+    columns: dict[ColumnKey, CoefficientColumn], drafts: Sequence[RowDraft]
+) -> str:
     """Add the mean over the datasets that all metrics of several runs have; it has no interval and no rank.
 
     Returns:
         its note; empty where there is no such mean, or the runs have one.
     """
     datasets = [key.dataset for key in columns]
-    if MEAN in datasets or len(set(datasets)) < len(datasets):
+    # Of a dataset with several columns, the mean could take any.
+    has_several_columns = len(set(datasets)) < len(datasets)
+    if MEAN in datasets or has_several_columns:
         return ""
 
     # Two runs may have a metric of one spec, so that its place in the list is its name here.
@@ -415,7 +414,7 @@ def _column(
     """
     dataset, _, dimension, coefficient = key
     data = source.run.run["data"][dataset]
-    protocols = [block[1] for block in blocks if block[0] == dataset]
+    protocols = [choices for name, choices in blocks if name == dataset]
     style = find_coefficient(coefficient)
 
     rated_dimensions: set[str] = set()

@@ -152,8 +152,10 @@ class PairTable:
         """Mask words of every other text, in place; return their ids, -1 for others."""
         masked_words = np.full((len(ids), max(map(len, ids))), -1)
         for i in range(0, len(ids), 2):
+            # The marks at a text's beginning and end are not masked.
             inner = np.arange(1, len(ids[i]) - 1)
-            for j in inner[rng.random(len(inner)) < MASKED_SHARE].tolist():
+            is_masked = rng.random(len(inner)) < MASKED_SHARE
+            for j in inner[is_masked].tolist():
                 masked_words[i, j] = ids[i][j]
                 ids[i][j] = self._mask_id
 
@@ -286,7 +288,8 @@ class Negatives:
 
         texts = [word for word, _ in words]
         for i in self._draw_keywords(rng, indices, words):
-            texts[i] = self._draw_word(rng, *words[i])
+            word, part = words[i]
+            texts[i] = self._draw_word(rng, word, part)
         return " ".join(texts)
 
     def _draw_keywords(
@@ -330,7 +333,7 @@ class Negatives:
             nearest = self._similar_images[rule].get(image, [])[:N_NEAREST]
         similar = [neighbour for neighbour in nearest if neighbour in self._captions]
         # Where there is none, no number is drawn for it.
-        is_similar = similar and rng.random() < similar_share
+        is_similar = bool(similar) and rng.random() < similar_share
 
         caption = join_words(words)
         text = caption

@@ -51,7 +51,8 @@ async def show_dashboard(site: CurrentSite, session: AdminSession) -> Response:
 
     rows: list[tuple[Any, ...]] = []
     for submission in submissions[:_MAX_ROWS]:
-        rows.append((submission, *ranking_score(site, submission)))
+        score, heading = ranking_score(site, submission)
+        rows.append((submission, score, heading))
 
     accounts = await site.accounts.list_all()
 
@@ -81,7 +82,7 @@ async def show_leaderboard(
         session,
         challenge=challenge,
         request=board_request,
-        visible=await site.leaderboards.build(challenge, board_request, None, is_admin=True),
+        visible=await site.leaderboards.build(challenge, board_request, team=None, is_admin=True),
         alpha=ALPHA,
         board_page=f"/admin/challenges/{challenge.name}/board",
     )
@@ -97,7 +98,7 @@ async def download_leaderboard(
 ) -> Response:
     """Return the same leaderboard as a file with all digits."""
     board_request = site.leaderboards.read_request(challenge, request.query_params)
-    visible = await site.leaderboards.build(challenge, board_request, None, is_admin=True)
+    visible = await site.leaderboards.build(challenge, board_request, team=None, is_admin=True)
 
     return download_board(visible.board, file_format)
 
