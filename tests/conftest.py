@@ -384,7 +384,7 @@ def pytest_collection() -> Iterator[object]:
     finally:
         gc.collect()
         gc.freeze()
-        gc.set_threshold(500_000, 20, 50)
+        gc.set_threshold(50_000, 20, 50)
         gc.enable()
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from captau.benchmarks.evaluation.papers.published_numbers import PublishedNumber
 from captau.benchmarks.reporting.tables.coefficient_column import CoefficientColumn
+from captau.benchmarks.reporting.tables.named_run import ColumnKey
 from captau.benchmarks.reporting.tables.published_rows import PublishedRows, add_published_rows
 from captau.benchmarks.reporting.tables.table_rows import (
     OWN_MARK,
@@ -26,8 +27,8 @@ from captau.benchmarks.scoring.protocol import Protocol
 from tests.conftest import says
 
 NAN = math.nan
-KEY: Any = ("flickr8k_expert", ("p",), "overall", "tau_c")
-OTHER: Any = ("thumb", ("p",), "total", "pearson")
+KEY = ColumnKey("flickr8k_expert", ("p",), "overall", "tau_c")
+OTHER = ColumnKey("thumb", ("p",), "total", "pearson")
 
 
 def source(name: str, *rows: Any, signatures: dict[str, str] | None = None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from captau.benchmarks.reporting.tables.named_run import ColumnKey
 from captau.benchmarks.reporting.tables.table_rows import (
     MEAN,
     RowDraft,
@@ -14,7 +15,10 @@ from captau.benchmarks.reporting.tables.table_rows import (
 from captau.benchmarks.runs.tables import Cell, number_cell
 from tests.conftest import says
 
-KEYS: list[Any] = [("one", "p", "overall", "tau_c"), ("two", "p", "recall", "pearson")]
+KEYS = [
+    ColumnKey("one", ("p",), "overall", "tau_c"),
+    ColumnKey("two", ("p",), "recall", "pearson"),
+]
 
 
 def draft(kind: str, label: str, *values: float | None, spec: str = "") -> RowDraft:
@@ -42,7 +46,7 @@ def test_rows_are_sorted_within_their_group() -> None:
     assert labels(drafts) == "b a low high c none"
     assert labels(drafts, "two") == "a b high low none c"
     assert labels(drafts, "overall", "tau_c") == "b a high low c none"
-    mean = (MEAN, "", "", "")
+    mean = ColumnKey(MEAN, (), "", "")
     drafts[0].cells[cast(Any, mean)] = Cell("9", 9.0, 9.0)
     assert labels(drafts, columns=[*KEYS, mean]).startswith("a b")
     with says(
