@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from captau.benchmarks.evaluation.judges.rater_comparison import MEASURES, PEOPLE
 from tests.conftest import run_captau
@@ -75,8 +74,11 @@ def test_a_judge_on_peoples_scale(ratings_file, tmp_path, capsys):
     people = pd.read_csv(ratings_file)
     judge = pd.read_csv(tmp_path / "judge.csv").set_index("image")["score"]
     answers = people["image"].map(judge)
-    expected = cohen_kappa_score(answers.astype(int), people["rating"], weights="quadratic")
-    assert values["judge", "cohen_kappa_quadratic"] == pytest.approx(expected)
+    # Squared differences of pairs of answers to one caption, against those of all pairs.
+    ratings = people["rating"].to_numpy(dtype=float)
+    observed = np.mean((answers.to_numpy(dtype=float) - ratings) ** 2)
+    by_chance = np.mean((answers.to_numpy(dtype=float)[:, None] - ratings[None, :]) ** 2)
+    assert values["judge", "cohen_kappa_quadratic"] == pytest.approx(1 - observed / by_chance)
     assert values["judge", "percent_agreement"] == pytest.approx(
         (answers == people["rating"]).mean()
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import krippendorff
 import numpy as np
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from captau.benchmarks.statistics.metric_as_rater import MEASURES, meet_metric, meet_people
 from captau.benchmarks.statistics.rater_agreement import krippendorff_alpha, percent_agreement
@@ -45,8 +44,11 @@ def test_yes_and_no_by_hand():
     assert values["krippendorff_alpha_nominal"] == pytest.approx(1 - 0.25 * 56 / 30)
 
 
+@pytest.mark.dev
 @pytest.mark.parametrize("name", KAPPA_WEIGHTS)
 def test_kappa_is_that_of_scikit_learn(name):
+    from sklearn.metrics import cohen_kappa_score
+
     ratings, answers, image = drawn()
     item, rater = np.nonzero(~np.isnan(ratings))
     # Its weights are of the places of labels: with 4 among them, places are as far apart as levels.
