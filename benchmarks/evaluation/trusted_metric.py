@@ -1,4 +1,4 @@
-"""Which of some metrics a run found to agree best with people, and what it tested, in a sentence for `captau score`."""
+"""The sentence of `captau score` on which metrics agree best with people by a run, and on what that run tested."""
 
 from __future__ import annotations
 

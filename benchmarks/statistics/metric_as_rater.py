@@ -26,7 +26,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class MeetingAnswers:
-    """How often two answers meet, image by image.
+    """Counts of meetings of two answers, image by image.
 
     Attributes:
         levels: the answers, ascending, shape (n_levels,).

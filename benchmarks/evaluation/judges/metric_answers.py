@@ -37,7 +37,7 @@ class MetricAnswers:
 
     @property
     def note(self) -> str:
-        """Where the answers are from."""
+        """The source of the answers."""
         if self.is_cut:
             return "scores cut so that each answer is as frequent as among people, at thresholds of other images"
         return "scores are answers on people's scale"

@@ -251,7 +251,7 @@ def _find_levels(table: RatingTable, scale: Scale, sign: float) -> Floats | None
 
 @dataclass(frozen=True)
 class ComparedDimension:
-    """What was measured of the metrics of a dimension.
+    """The measures of the metrics of a dimension.
 
     Attributes:
         raters: its ratings.
