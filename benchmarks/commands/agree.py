@@ -17,8 +17,8 @@ from ...datasets.schema import CaptionSet, Scale
 from ...metrics.base import Metric
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.judged_pairs import PairAnswers
+from ..evaluation.judges.calibration import MEASURE_COLUMNS
 from ..evaluation.judges.compared_metrics import ComparedMetrics
-from ..evaluation.judges.rater_comparison import RATER_COMPARISON_COLUMNS
 from ..evaluation.people.agreement_tables import (
     FIRST_MEASURES,
     RaterAgreement,
@@ -232,7 +232,7 @@ def _measure_raters(options: AgreeOptions) -> Results:
         "distributions.csv": make_frame(distribution_rows, DISTRIBUTION_COLUMNS),
     }
     if options.metrics:
-        frames["metric_raters.csv"] = make_frame(compared.rows(), RATER_COMPARISON_COLUMNS)
+        frames["metric_raters.csv"] = make_frame(compared.rows(), MEASURE_COLUMNS)
 
     caption_sets = [of_dataset.selection.caption_set for of_dataset in measured]
     record = {

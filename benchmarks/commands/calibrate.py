@@ -19,6 +19,7 @@ from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.judge_audit import audit_judge, audit_scores
 from ..evaluation.judges.calibration import (
     LEAST_OF_A_KIND,
+    MEASURE_COLUMNS,
     Calibration,
     CalibrationChoices,
     LabelledScores,
@@ -56,17 +57,6 @@ from ..scoring.unavailable_metrics import (
 from ..statistics.bootstrap import number_images
 from ..statistics.weighted_pairs import Floats, Ints, Mask
 
-CALIBRATION_COLUMNS = (
-    "dataset",
-    "dimension",
-    "metric",
-    "measure",
-    "value",
-    "ci_low",
-    "ci_high",
-    "n_items",
-    "note",
-)
 BIN_COLUMNS = (
     "dataset",
     "dimension",
@@ -196,7 +186,7 @@ def _make_results(
 ) -> Results:
     """Return the tables, figures and files of what was found."""
     frames = {
-        "calibration.csv": make_frame(findings.calibration, CALIBRATION_COLUMNS),
+        "calibration.csv": make_frame(findings.calibration, MEASURE_COLUMNS),
         "bins.csv": make_frame(findings.bins, BIN_COLUMNS),
         "roc.csv": make_frame(findings.roc, ROC_COLUMNS),
     }

@@ -96,9 +96,23 @@ class LabelledScores:
         return bool((self.scores == self.scores[0]).all())
 
 
+#: The columns of `calibration.csv` and `metric_raters.csv`: the names, and a `Measure`.
+MEASURE_COLUMNS = (
+    "dataset",
+    "dimension",
+    "metric",
+    "measure",
+    "value",
+    "ci_low",
+    "ci_high",
+    "n_items",
+    "note",
+)
+
+
 @dataclass(frozen=True)
 class Measure:
-    """A row of `calibration.csv`, without the names of its dataset and metric."""
+    """A row of `calibration.csv` or `metric_raters.csv`, without the names of its dataset and metric."""
 
     measure: str
     value: float

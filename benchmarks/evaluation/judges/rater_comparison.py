@@ -25,17 +25,6 @@ from ..wording import join_notes
 from .calibration import Measure
 from .metric_answers import LEAST_IMAGES, MOST_LEVELS, MOST_VALUES, MetricAnswers, answer_on_scale
 
-RATER_COMPARISON_COLUMNS = (
-    "dataset",
-    "dimension",
-    "metric",
-    "measure",
-    "value",
-    "ci_low",
-    "ci_high",
-    "n_items",
-    "note",
-)
 #: What is measured of a metric as a rater.
 MEASURES = (*MEETING_MEASURES, "advantage_probability", "winning_rate")
 #: The row of one person against another, which metrics are compared with.
