@@ -428,58 +428,84 @@ def _read_override(
     """
     key, _, value = word.partition("=")
     options = {option.key: option for option in command.declared()}
+
     if EXPERIMENT in options and word in (f"~{EXPERIMENT}", f"{EXPERIMENT}=null"):
         return [f"~{EXPERIMENT_GROUP}"]
+
     if value.startswith("{"):
         parts = _split_dictionary(word, options, is_sweep=is_sweep)
-        if parts is not None and parts != [word]:
+        if parts == [word]:
+            return parts
+        if parts is not None:
             overrides: list[str] = []
             for part in parts:
                 overrides += _read_override(command, part, words, is_sweep=is_sweep)
             return overrides
-        if parts is not None:
-            return [word]
+
     if key.lstrip("+") == EXPERIMENT and EXPERIMENT in options:
         names = _list_parts(value) or []
         is_list = len(names) > 1 and value[0] != "[" and not is_sweep
         return [f"{EXPERIMENT_GROUP}={f'[{value}]' if is_list else value}"]
+
     if key.startswith("+"):
         _check_added_key(command, key, options)
     if key.startswith(("hydra.help.", "hydra/help")):
         raise InputError(
             f"{key}= changes nothing, as captau {command.name} --help shows a text of its own; leave it out"
         )
+
+    # What Hydra itself, or the chosen rater, reads and checks.
     if key.startswith(("hydra.", "hydra/", "datasets.", "+", "~")) or "@" in key:
         return [word]
     if key.startswith("rater.") and command.name == "train":
-        return [word]  # an option of the chosen rater, which checks it
-    if key not in options and _may_be_of_own_group(key, words):
         return [word]
+
     if key not in options:
+        if _may_be_of_own_group(key, words):
+            return [word]
         listed_by = f"captau {command.name} --help all"
         raise unknown(f"option of captau {command.name}", key, options, listed_by=listed_by)
+
     option = options[key]
-    if option.config_group:
-        try:
-            return _read_names(command, key, value, is_sweep=is_sweep)
-        except InputError as error:
-            if not _has_other_folders(words):
-                raise
-            raise InputError(f"{error}; a {key} of your own lies in {OWN_FILES} DIR") from error
-    if key == "metrics" and is_sweep:
-        return [f"metrics={_quote_swept_specs(value)}"]
-    if key == "metrics" and (specs := _list_parts(value)) is not None:
-        return [f"metrics=[{','.join(map(_quote_spec, specs))}]"]
+    if not option.config_group:
+        return [_quote_override(option, value, word, is_sweep=is_sweep)]
+    try:
+        return _read_names(command, key, value, is_sweep=is_sweep)
+    except InputError as error:
+        if not _has_other_folders(words):
+            raise
+        raise InputError(f"{error}; a {key} of your own lies in {OWN_FILES} DIR") from error
+
+
+def _quote_override(option: Option, value: str, word: str, *, is_sweep: bool) -> str:
+    """Return the key=value of an option with lists and literal texts quoted as Hydra needs them.
+
+    Args:
+        option: the option.
+        value: what follows the equals sign.
+        word: the key=value as it was given.
+        is_sweep: whether commas part runs, and not elements.
+    """
+    key = option.key
+    if key == "metrics":
+        if is_sweep:
+            return f"metrics={_quote_swept_specs(value)}"
+
+        specs = _list_parts(value)
+        if specs is not None:
+            return f"metrics=[{','.join(map(_quote_spec, specs))}]"
+
     if option.is_literal and value and value[0] not in "'\"" and value != "null":
         # A sweep has one folder, whatever its name.
         is_swept = is_sweep and key != "output_dir"
         quote = _quote_swept_files if is_swept else _quoted_value
-        return [f"{key}={quote(option, value)}"]
+        return f"{key}={quote(option, value)}"
+
     is_list = get_origin(option.type) is list and value[:1] != "["
-    is_list = is_list or (option.type is Any and len(split_at_commas(value) or []) > 1)
-    if is_list and not is_sweep:
-        return [f"{key}=[{value}]"]
-    return [word]
+    has_parts = option.type is Any and len(split_at_commas(value) or []) > 1
+    if (is_list or has_parts) and not is_sweep:
+        return f"{key}=[{value}]"
+    return word
 
 
 def _check_added_key(command: Command, key: str, options: Mapping[str, Option]) -> None:

@@ -197,23 +197,7 @@ def _measure_words(options: AgreeOptions) -> Results:
 
 def _measure_raters(options: AgreeOptions) -> Results:
     clock = RunClock()
-    measured: list[RaterAgreement] = []
-    compared = ComparedMetrics()
-    with StepProgress(len(options.datasets)) as progress:
-        for name, protocol in options.datasets.items():
-            with progress.step(name):
-                # In order, so that virtual raters are drawn alike whatever the rows' order.
-                selection = EvaluationSet.select(options.locations.load(name), protocol).in_order()
-                measured.append(_measure_dataset(selection, options))
-        if options.metrics:
-            compared = ComparedMetrics.compare(
-                options.datasets,
-                options.metrics,
-                options.locations,
-                progress,
-                epsilon=options.epsilon,
-                seed=options.seed,
-            )
+    measured, compared = _measure_datasets(options)
 
     rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}
@@ -268,6 +252,30 @@ def _measure_raters(options: AgreeOptions) -> Results:
         summary="" if has_findings else DISTRIBUTIONS_ONLY,
         objective=mean_of(alphas),
     )
+
+
+def _measure_datasets(options: AgreeOptions) -> tuple[list[RaterAgreement], ComparedMetrics]:
+    """Measure how far the raters of each dataset agree with one another, and metrics with them."""
+    measured: list[RaterAgreement] = []
+    compared = ComparedMetrics()
+    with StepProgress(len(options.datasets)) as progress:
+        for name, protocol in options.datasets.items():
+            with progress.step(name):
+                # In order, so that virtual raters are drawn alike whatever the rows' order.
+                selection = EvaluationSet.select(options.locations.load(name), protocol).in_order()
+                measured.append(_measure_dataset(selection, options))
+
+        if options.metrics:
+            compared = ComparedMetrics.compare(
+                options.datasets,
+                options.metrics,
+                options.locations,
+                progress,
+                epsilon=options.epsilon,
+                seed=options.seed,
+            )
+
+    return measured, compared
 
 
 @dataclass(frozen=True)

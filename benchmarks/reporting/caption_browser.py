@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ...datasets.reading.source_files import find_image
 from ..runs.results import PEOPLE_SOURCE
@@ -88,40 +89,11 @@ def embed(
     total = sum(view.total for view in views)
     caption_room = int(room * SHARE) if n_found else room
 
-    fraction = 1.0
-    while True:
-        rows_by_view = [view.choose_rows(fraction) for view in views]
-        page_data: list[dict[str, Any]] = []
-        for view, rows in zip(views, rows_by_view, strict=True):
-            page_data.append(view.make_page_data(rows))
-
-        size = len(script_json(page_data).encode())
-        if size <= caption_room or fraction < 1e-3:
-            break
-        # A little less than what would fit, as texts are of unlike lengths.
-        fraction *= 0.97 * caption_room / size
-
+    rows_by_view, page_data, size = _fill(views, caption_room)
     bytes_left = room - size
-    n_pictures = 0
-    n_unreadable = 0
-    for view, rows, view_data, paths in zip(views, rows_by_view, page_data, files, strict=True):
-        for image in view.images_of(rows):
-            if image not in paths or bytes_left <= 0:
-                continue
-
-            picture = make_thumbnail(paths[image])
-            advance()
-            if picture is None:
-                n_unreadable += 1
-                continue
-
-            bytes_left -= len(picture) + 12  # its place, quotes and a comma
-            if bytes_left < 0:
-                break
-
-            image_place = view_data["images"].index(image)
-            view_data["pictures"][image_place] = picture
-            n_pictures += 1
+    n_pictures, n_unreadable = _add_pictures(
+        views, rows_by_view, page_data, files, bytes_left, advance
+    )
 
     return Embedded(
         text=script_json(page_data),
@@ -131,6 +103,68 @@ def embed(
         n_found=n_found,
         n_unreadable=n_unreadable,
     )
+
+
+def _fill(
+    views: Sequence[CaptionView], room: int
+) -> tuple[list[list[int]], list[dict[str, Any]], int]:
+    """Choose as many rows of each view as fit into so many bytes.
+
+    Returns:
+        The rows of each view, the page's data of each, and their size in bytes.
+    """
+    fraction = 1.0
+    while True:
+        rows_by_view: list[list[int]] = []
+        page_data: list[dict[str, Any]] = []
+        for view in views:
+            rows = view.choose_rows(fraction)
+            rows_by_view.append(rows)
+            page_data.append(view.make_page_data(rows))
+
+        size = len(script_json(page_data).encode())
+        if size <= room or fraction < 1e-3:
+            return rows_by_view, page_data, size
+
+        # A little less than what would fit, as texts are of unlike lengths.
+        fraction *= 0.97 * room / size
+
+
+def _add_pictures(
+    views: Sequence[CaptionView],
+    rows_by_view: Sequence[Sequence[int]],
+    page_data: Sequence[dict[str, Any]],
+    files: Sequence[dict[str, Path]],
+    room: int,
+    advance: Callable[[], None],
+) -> tuple[int, int]:
+    """Add pictures to the page's data while there is room, in bytes.
+
+    Returns:
+        How many pictures were added, and how many cannot be read.
+    """
+    n_pictures = 0
+    n_unreadable = 0
+    for view, rows, view_data, paths in zip(views, rows_by_view, page_data, files, strict=True):
+        for image in view.images_of(rows):
+            if image not in paths or room <= 0:
+                continue
+
+            picture = make_thumbnail(paths[image])
+            advance()
+            if picture is None:
+                n_unreadable += 1
+                continue
+
+            room -= len(picture) + 12  # its place, quotes and a comma
+            if room < 0:
+                break
+
+            image_place = view_data["images"].index(image)
+            view_data["pictures"][image_place] = picture
+            n_pictures += 1
+
+    return n_pictures, n_unreadable
 
 
 class CaptionView:
@@ -205,9 +239,6 @@ class CaptionView:
         items = self.items.iloc[list(rows)]
         position = {item_id: index for index, item_id in enumerate(items["item_id"])}
         scores = part.scores.iloc[list(rows)]
-        ranks = self.ranks.iloc[list(rows)].to_numpy(dtype=float)
-        steps = np.round(np.nan_to_num(ranks) * STEPS)
-        packed_ranks = np.where(np.isnan(ranks), UNDEFINED, steps)
 
         # A text that many captions share stands once, and each of these has its place.
         images, of_image = _codes(items["image_id"])
@@ -217,21 +248,12 @@ class CaptionView:
         splits, of_split = _codes(items["split"])
         references, of_references = _codes([tuple(map(str, r)) for r in items["references"]])
 
-        pairs = part.preferences
-        pairs = pairs[pairs["item_a"].isin(position.keys()) & pairs["item_b"].isin(position.keys())]
-        dimensions, of_dimension = _codes(pairs["dimension"])
-        styles = [part.styles.get(str(metric), {}) for metric in scores]
-
         higher: list[bool] = []
         formats: list[list[Any]] = []
-        for style in styles:
+        for metric in scores:
+            style = part.styles.get(str(metric), {})
             higher.append(bool(style.get("higher_is_better", True)))
             formats.append([style.get("scale", 1), style.get("decimals", 4)])
-
-        pair_rows: list[list[Any]] = []
-        columns = (pairs["item_a"], pairs["item_b"], of_dimension, pairs["winner"])
-        for item_a, item_b, dimension, winner in zip(*columns, strict=True):
-            pair_rows.append([position[item_a], position[item_b], dimension, winner])
 
         return {
             "title": part.title,
@@ -257,12 +279,30 @@ class CaptionView:
             },
             "ratings": self._ratings(position),
             "blamed": self._blamed_words(position),
-            "compared": dimensions,
-            "pairs": pair_rows,
+            **self._compared_pairs(position),
             "scores": _base64(scores.to_numpy(dtype="<f4").T),
-            "ranks": _base64(packed_ranks.astype("<u2").T),
+            "ranks": _base64(self._pack_ranks(rows).T),
             "pictures": {},
         }
+
+    def _pack_ranks(self, rows: Sequence[int]) -> NDArray[np.uint16]:
+        """Return the ranks of items as whole steps, an array of shape (rows, columns)."""
+        ranks = self.ranks.iloc[list(rows)].to_numpy(dtype=float)
+        steps = np.round(np.nan_to_num(ranks) * STEPS)
+        return np.where(np.isnan(ranks), UNDEFINED, steps).astype("<u2")
+
+    def _compared_pairs(self, position: dict[str, int]) -> dict[str, Any]:
+        """Return the dimensions on which people compared pairs of these items, and each pair with its winner."""
+        pairs = self.part.preferences
+        pairs = pairs[pairs["item_a"].isin(position.keys()) & pairs["item_b"].isin(position.keys())]
+        dimensions, of_dimension = _codes(pairs["dimension"])
+
+        pair_rows: list[list[Any]] = []
+        columns = (pairs["item_a"], pairs["item_b"], of_dimension, pairs["winner"])
+        for item_a, item_b, dimension, winner in zip(*columns, strict=True):
+            pair_rows.append([position[item_a], position[item_b], dimension, winner])
+
+        return {"compared": dimensions, "pairs": pair_rows}
 
     def _blamed_words(self, position: dict[str, int]) -> dict[int, list[list[Any]]]:
         """Return each blamed word of each item: its place in the caption, who blames it, and how much."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import re
 import sqlite3
 from pathlib import Path
 
+from ...benchmarks.runs.output_folder import is_process_alive, temporary_of
 from ...datasets.cache import store_names
 from ...datasets.errors import InputError
 from .database import Schema, copy_database, open_engine, opening_errors
+
+#: What SQLite adds to the name of a database for the files that it keeps beside it; the database itself comes first.
+ENDINGS = ("", "-wal", "-shm", "-journal")
 
 
 def back_up(path: Path, schema: Schema, backup: Path) -> None:
@@ -30,8 +34,9 @@ def back_up(path: Path, schema: Schema, backup: Path) -> None:
     if backup.exists():
         raise InputError(f"backup={backup}: it is there already; name a new file")
 
-    temporary = backup.with_name(f".{backup.name}.{os.getpid()}.tmp")
+    temporary = temporary_of(backup)
     try:
+        _remove_leftovers(backup)
         copy_database(path, temporary)
         _check_copy(temporary, schema, path)
         temporary.replace(backup)
@@ -40,8 +45,17 @@ def back_up(path: Path, schema: Schema, backup: Path) -> None:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: it cannot be copied to {backup} ({reason})") from error
     finally:
-        for ending in ("", "-wal", "-shm", "-journal"):
+        for ending in ENDINGS:
             temporary.with_name(f"{temporary.name}{ending}").unlink(missing_ok=True)
+
+
+def _remove_leftovers(backup: Path) -> None:
+    """Remove what killed processes left of a backup of this name."""
+    name = re.escape(backup.name.removeprefix("."))
+    for path in backup.parent.glob(".*.tmp*"):
+        match = re.fullmatch(rf"\.{name}\.(\d+)\.tmp({'|'.join(ENDINGS)})", path.name)
+        if match is not None and not is_process_alive(int(match.group(1))):
+            path.unlink(missing_ok=True)
 
 
 def _check_copy(copy: Path, schema: Schema, path: Path) -> None:

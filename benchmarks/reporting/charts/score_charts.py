@@ -242,55 +242,64 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             reasons.append(str(error))
             continue
 
-        rows: list[dict[str, Any]] = []
-        cells: list[Row] = []
-        areas: dict[str, float] = {}
-        for metric in part.metrics:
-            if metric not in part.oriented:
-                continue
-
-            scores = part.oriented[metric].loc[good.index].to_numpy(dtype=np.float64)
-            curve, summary = metric_curve(scores, good, part.precision)
-            if curve:
-                places = np.linspace(0, len(curve) - 1, POINTS)
-                # A short curve has each of its points once.
-                indices = np.unique(places.round().astype(int))
-                rows += [{"metric": metric, **curve[k]} for k in indices]
-            areas[metric] = summary["auc"]
-
-            # Rounded downwards, as in captau thresholds: the caption whose score the threshold is must stay above it.
-            threshold = np.floor(summary["threshold"] * 1e4) / 1e4
-            numbers = [
-                figures.percent_cell(summary["auc"]),
-                figures.percent_cell(summary["recall"]),
-                number_cell(threshold, 1, 4),
-            ]
-            cells.append(Row(part.label(metric), [*numbers, summary["note"]]))
-
-        frame = make_frame(rows, ["metric", "recall", "precision"])
-        title = f"{part.title}, {dimension}: filtering captions"
-        recall_label = f"recall at precision {part.precision:g}"
-
-        # Stable, so that metrics of one area stay in their order; one without a value stands last.
-        ranked = sorted(cells, key=lambda row: -_area_of(row))
-        area_texts = ", ".join(f"{row.label} {row.cells[0]}" for row in ranked)
-        is_fault = dimension in part.faults
-        share = describe_good(definition, int(good.sum()), len(good), is_fault=is_fault)
-        columns = ["AUC", recall_label, "threshold", "remark"]
-
-        yield Chart(
-            "precision_recall",
-            figures.slug("precision_recall", part.dataset, part.protocol, dimension),
-            title,
-            f"Precision over recall when captions are kept whose score is above a threshold. {share} "
-            f"Area under the curve: {area_texts}.",
-            ResultTable(f"{title} ×100", "metric", columns, cells, notes=[share]),
-            _make_drawing(part, dimension, frame, areas, share_good=float(good.mean())),
-        )
+        yield _precision_recall_chart(part, dimension, good)
 
     # Where some dimensions have a chart, the others are left out without a word.
     if reasons and len(reasons) == len(dimensions):
         raise UnavailableChart("; ".join(reasons))
+
+
+def _precision_recall_chart(part: RunDataset, dimension: str, good: pd.Series) -> Chart:
+    """Draw precision over recall of each metric on one dimension.
+
+    Args:
+        part: a dataset.
+        dimension: its dimension.
+        good: whether each caption is good, by item id.
+    """
+    rows: list[dict[str, Any]] = []
+    cells: list[Row] = []
+    areas: dict[str, float] = {}
+    for metric in part.metrics:
+        if metric not in part.oriented:
+            continue
+
+        scores = part.oriented[metric].loc[good.index].to_numpy(dtype=np.float64)
+        curve, summary = metric_curve(scores, good, part.precision)
+        if curve:
+            places = np.linspace(0, len(curve) - 1, POINTS)
+            # A short curve has each of its points once.
+            indices = np.unique(places.round().astype(int))
+            rows += [{"metric": metric, **curve[k]} for k in indices]
+        areas[metric] = summary["auc"]
+
+        # Rounded downwards, as in captau thresholds: the caption whose score the threshold is must stay above it.
+        threshold = np.floor(summary["threshold"] * 1e4) / 1e4
+        numbers = [
+            figures.percent_cell(summary["auc"]),
+            figures.percent_cell(summary["recall"]),
+            number_cell(threshold, 1, 4),
+        ]
+        cells.append(Row(part.label(metric), [*numbers, summary["note"]]))
+
+    frame = make_frame(rows, ["metric", "recall", "precision"])
+    title = f"{part.title}, {dimension}: filtering captions"
+    columns = ["AUC", f"recall at precision {part.precision:g}", "threshold", "remark"]
+
+    # Stable, so that metrics of one area stay in their order; one without a value stands last.
+    ranked = sorted(cells, key=lambda row: -_area_of(row))
+    area_texts = ", ".join(f"{row.label} {row.cells[0]}" for row in ranked)
+    share = describe_good(part.good, int(good.sum()), len(good), is_fault=dimension in part.faults)
+
+    return Chart(
+        "precision_recall",
+        figures.slug("precision_recall", part.dataset, part.protocol, dimension),
+        title,
+        f"Precision over recall when captions are kept whose score is above a threshold. {share} "
+        f"Area under the curve: {area_texts}.",
+        ResultTable(f"{title} ×100", "metric", columns, cells, notes=[share]),
+        _make_drawing(part, dimension, frame, areas, share_good=float(good.mean())),
+    )
 
 
 def _area_of(row: Row) -> float:

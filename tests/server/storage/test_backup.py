@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
+import subprocess
+import sys
 
 import pytest
 from sqlalchemy import insert, select
@@ -79,6 +82,24 @@ def test_a_backup_is_refused_and_leaves_nothing(site, tmp_path):
     shutil.copy(database, target)
     with says(f"backup={target}: it is there already; name a new file"):
         back_up(database, SCHEMA, target)
+
+
+def test_a_backup_removes_what_killed_ones_left(site, tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    for name in ("kept.sqlite3", "other.sqlite3"):
+        for ending in ("", "-wal", "-journal"):
+            (folder / f".{name}.{ended.pid}.tmp{ending}").write_bytes(b"half")
+    (folder / f".kept.sqlite3.{os.getppid()}.tmp").write_bytes(b"of a process that is at work")
+
+    back_up(tmp_path / "small.sqlite3", SCHEMA, folder / "kept.sqlite3")
+    left = sorted(path.name for path in folder.iterdir() if f".{ended.pid}." not in path.name)
+    assert left == [f".kept.sqlite3.{os.getppid()}.tmp", "kept.sqlite3"]
+    others = [path.name for path in folder.glob(f".*.{ended.pid}.*")]
+    assert len(others) == 3
+    assert all("other" in name for name in others)
 
 
 def test_a_damaged_database_is_no_backup(site, tmp_path):

@@ -117,6 +117,7 @@ def test_a_backup_of_a_site_under_load_is_whole_or_absent(tmp_path):
                 back_up_once(study, Watch(folder, number + 1, None))
                 study.start()
         assert back_up_once(study, Watch(folder)).status == 0
+        assert list(folder.iterdir()) == [], "the last backup removed what killed ones left"
         assert len(study.acknowledged) > n_backups
         assert n_backups > 6
     finally:
