@@ -435,7 +435,7 @@ def _read_override(
     if value.startswith("{"):
         parts = _split_dictionary(word, options, is_sweep=is_sweep)
         if parts == [word]:
-            return parts
+            return [word]
         if parts is not None:
             overrides: list[str] = []
             for part in parts:
