@@ -156,7 +156,9 @@ class Reward(TrainerReward):
         self._references: dict[str, tuple[str, ...]] = {}
         for image, texts in references.items():
             checked = _check_references(image, texts)
-            if self._references.setdefault(str(image), checked) != checked:
+            # As ids, the number 1 and the text "1" are one image.
+            known = self._references.setdefault(str(image), checked)
+            if known != checked:
                 raise InputError(
                     f"image {image!r}: the same id as a text and a number has other references"
                 )
@@ -189,7 +191,9 @@ class Reward(TrainerReward):
         if isinstance(captions, str) and images is None and references is None:
             raise InputError(f"{subject}: captions are {captions!r}, not a list of texts")
         for column, words in ((images, "images"), (references, "sets of references")):
-            if column is not None and (isinstance(captions, str) or len(captions) != len(column)):
+            # The length of a single text is its number of letters, which may be that of the column by chance.
+            is_single_text = isinstance(captions, str)
+            if column is not None and (is_single_text or len(captions) != len(column)):
                 raise InputError(f"{subject}: {len(captions)} captions and {len(column)} {words}")
 
         for i, caption in enumerate(captions):
@@ -208,8 +212,9 @@ class Reward(TrainerReward):
             else:
                 scores = self.metric.score(self._make_rows(captions, names, references))
         except KeyError as error:
-            # The table of prepared images has them as texts.
-            image = next(image for image in images or () if str(image) == error.args[0])
+            # Prepared images are kept as texts; the message names the image as it was given.
+            unknown_image = error.args[0]
+            image = next(image for image in images or () if str(image) == unknown_image)
             raise InputError(f"{subject}: it was not prepared for image {image!r}") from error
 
         return self._scale(scores).tolist()
@@ -330,6 +335,7 @@ def _make_scale(metric: Metric, scale: Scale) -> Callable[[Floats], Floats]:
     """Return the function from a metric's scores to rewards."""
     sign = 1.0 if metric.higher_is_better else -1.0
     if scale == "own":
+        # 0.0 less a score of 0.0 is 0.0, where its negative would be -0.0.
         return lambda scores: scores if metric.higher_is_better else 0.0 - scores
 
     low, high = metric.bounds

@@ -130,8 +130,10 @@ def _disagreement_note(
             continue
 
         row = by_test[compared_tests[0]]
-        names = [labels[row["metric_a"]], labels[row["metric_b"]]]
-        better, worse = names if row["difference"] >= 0 else reversed(names)
+        better = labels[row["metric_a"]]
+        worse = labels[row["metric_b"]]
+        if row["difference"] < 0:
+            better, worse = worse, better
         numbers = [f"{test} {format_p_value(p)}" for test, p in p_values.items()]
         pairs.append(f"{better} over {worse} ({', '.join(numbers)})")
         disagreeing_tests |= set(p_values)
@@ -142,7 +144,7 @@ def _disagreement_note(
     reasons = [wording.TEST_WORDS[test] for test in compared_tests if test in disagreeing_tests]
     return (
         f"The tests disagree on whether a lead is significant, {wording.list_words(pairs)}: "
-        f"{wording.list_words(reasons, len(reasons))}; ranks go by the p of {ranking_test}."
+        f"{wording.list_words(reasons, n_shown=len(reasons))}; ranks go by the p of {ranking_test}."
     )
 
 

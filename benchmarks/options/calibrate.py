@@ -39,19 +39,19 @@ def _thresholds_of(value: Any, key: str) -> float | dict[str, float] | None:
     """
     if value is None:
         return None
-    if type(value) in (int, float):
+    if _is_number(value):
         return float(value)
-    if isinstance(value, Mapping):
-        thresholds: dict[str, float] = {}
-        for metric, threshold in value.items():
-            if type(threshold) in (int, float):
-                thresholds[str(metric)] = float(threshold)
-        if len(thresholds) == len(value):
-            return thresholds
+    if isinstance(value, Mapping) and all(map(_is_number, value.values())):
+        return {str(metric): float(threshold) for metric, threshold in value.items()}
 
     raise InputError(
         f"{key} is {value!r}; a number is expected, or one for each metric, as {key}={{cider: 0.8, bleu_4: 0.3}}"
     )
+
+
+def _is_number(value: Any) -> bool:
+    # To `isinstance`, true and false would be whole numbers.
+    return type(value) in (int, float)
 
 
 def _repeats_of(composed: Composed) -> tuple[Metric, ...]:

@@ -185,6 +185,7 @@ def option(
         check: raises InputError on a value and key; of a tuple it checks each element, None it does not see.
         attributes: other attributes of `Option`.
     """
+    # Without `read`, the type follows from the field's annotation: `_complete` puts it in the place of None.
     attributes = {"type": Any if read else None, **attributes}
     declared = Option(key, default, text, **attributes)
     metadata = {_METADATA: Declaration((declared,), read, check, has_one_key=True)}
@@ -192,6 +193,7 @@ def option(
         return field(metadata=metadata)
     if read is None:
         return field(default=default, metadata=metadata)
+    # The key, which is empty here where it is the field's name, is for errors, and a default makes none.
     return field(default_factory=lambda: read(default, key), metadata=metadata)
 
 
@@ -292,9 +294,10 @@ class Options:
 
         # Of a key that is declared twice the first declaration counts, at the place of the last.
         by_key: dict[str, Option] = {}
-        for declared in reversed([*options, *cls.environment]):
-            by_key[declared.key] = declared
-        return list(reversed(by_key.values()))
+        for declared in (*options, *cls.environment):
+            first_declaration = by_key.pop(declared.key, declared)
+            by_key[declared.key] = first_declaration
+        return list(by_key.values())
 
     @classmethod
     def has_run_folder(cls, composed: Composed) -> bool:
@@ -380,8 +383,9 @@ def _complete(declaration: Declaration, name: str, annotation: str) -> Declarati
     is_path = annotation.startswith("Path")
     if typed.type is None:
         kind = _TYPES.get(annotation.removesuffix(" | None"), Any)
-        is_optional = typed.default is None and kind is not Any
-        typed = replace(typed, type=kind | None if is_optional else kind)
+        if typed.default is None and kind is not Any:
+            kind = kind | None
+        typed = replace(typed, type=kind)
     if is_path and declaration.read is None:
         # A path that cannot be None has to be typed.
         read = _read_needed_path if annotation == "Path" else _read_path

@@ -152,7 +152,8 @@ def metric_style(instance: Metric) -> MetricStyle:
     cites = table.get("cites_by_preset", {}).get(preset, table.get("cites", ()))
     brackets = instance.label_spec.removeprefix(instance.name)
     kind = "released" if instance.is_published else table.get("kind")
-    # Not asked of a function before that: what it needs is known when its code is loaded.
+    # What a function needs is known only once its code is loaded; the file of functions names their kind, so that none is
+    # asked here.
     if kind is None:
         kind = "reference-based" if "references" in instance.needs else "reference-free"
 
@@ -322,7 +323,9 @@ def expand_sets(names: Iterable[str]) -> tuple[list[str], list[str]]:
                 expanded.append(dataset)
 
     optional = [name for name in expanded if name not in names]
-    optional += [name for name in names if name == HERE]
+    # It tells `leave_out_absent` that only what is here was asked for.
+    if HERE in names:
+        optional.append(HERE)
     return expanded, optional
 
 
@@ -357,7 +360,8 @@ def leave_out_absent(
 
     if len(named_absent) == 1:
         registry.load(named_absent[0], root)  # raises the error that names the file
-    if named_absent or (absent and len(absent) == len(names)):
+    is_nothing_left = bool(absent) and len(absent) == len(names)
+    if named_absent or is_nothing_left:
         raise MissingFileError(
             f"not in the data folder {folder}: {_describe_absent(named_absent or absent)}"
         )
@@ -366,8 +370,12 @@ def leave_out_absent(
     parts = set[str]()
     for dataset in present:
         parts.update(_PARTS.get(dataset, ()))
-    # A part that the user named stays beside the whole.
-    counted = [name for name in present if name not in parts or name not in optional]
+    counted: list[str] = []
+    for name in present:
+        # A part that the user named stays beside the whole.
+        is_counted_in_whole = name in parts and name in optional
+        if not is_counted_in_whole:
+            counted.append(name)
 
     # `here` asks for what is here, so that nothing is missed.
     reported = [] if HERE in optional else absent

@@ -363,7 +363,7 @@ class Protocol:
         left_out="have no z-score and are left out, as their raters gave all captions the same",
     )
 
-    #: Fields that older files and digests lack; see `metrics.base.later_options`.
+    #: Fields that older files and digests lack, from their declarations below; see `metrics.base.later_options`.
     later_fields: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -422,7 +422,7 @@ class Protocol:
         usual_values: dict[str, Any] = {}
         for name, declared in CHOICES.items():
             value = usual.get(name, declared.usual)
-            # Where values are listed, None is none of them.
+            # A null of YAML is a value where any is allowed (no split), and none where values are listed.
             is_unset = value is None and bool(declared.values)
             usual_values[name] = declared.usual if is_unset else value
 
@@ -436,6 +436,7 @@ class Protocol:
             if declared.type is Any:
                 values[key] = _as_tuple(values[key], key)
         values["split"] = None if values["split"] is None else str(values["split"])
+        # These two are tuples also where a dataset's file has null.
         values["dimension"] = values["dimension"] or ()
         values["coefficients"] = values["coefficients"] or ()
         protocol = cls(**values)
@@ -454,24 +455,26 @@ class Protocol:
         Its dimensions are then the rated ones alone, `all` standing for all that the dataset has. The accuracy on
         preferences is left out where there are ratings alone, and other coefficients.
         """
-        of_pairs = set(self.pair_dimensions(caption_set)) - set(caption_set.dimensions)
-        if of_pairs:
-            rated = [dimension for dimension in self.dimension if dimension not in of_pairs]
-            return dataclasses.replace(self, dimension=tuple(rated)).for_dataset(caption_set)
+        protocol = self
+        only_of_pairs = set(self.pair_dimensions(caption_set)) - set(caption_set.dimensions)
+        if only_of_pairs:
+            rated = [dimension for dimension in self.dimension if dimension not in only_of_pairs]
+            protocol = dataclasses.replace(protocol, dimension=tuple(rated))
 
         of_ratings: list[str] = []
         for name in self.coefficients:
             if not find_coefficient(name).is_of_preferences:
                 of_ratings.append(name)
-        is_superfluous = 0 < len(of_ratings) < len(self.coefficients)
-        if is_superfluous and caption_set.preferences.empty and caption_set.dimensions:
-            coefficients = tuple(of_ratings)
-            return dataclasses.replace(self, coefficients=coefficients).for_dataset(caption_set)
+        has_both_kinds = 0 < len(of_ratings) < len(self.coefficients)
+        has_ratings_alone = caption_set.preferences.empty and bool(caption_set.dimensions)
+        if has_both_kinds and has_ratings_alone:
+            protocol = dataclasses.replace(protocol, coefficients=tuple(of_ratings))
 
         # A dataset may have a dimension of that name.
-        if self.dimension != (ALL_DIMENSIONS,) or ALL_DIMENSIONS in caption_set.dimensions:
-            return self
-        return dataclasses.replace(self, dimension=caption_set.dimensions)
+        takes_all = protocol.dimension == (ALL_DIMENSIONS,)
+        if takes_all and ALL_DIMENSIONS not in caption_set.dimensions:
+            protocol = dataclasses.replace(protocol, dimension=caption_set.dimensions)
+        return protocol
 
     def pair_dimensions(self, caption_set: CaptionSet) -> tuple[str, ...]:
         """Return the dimensions of preferences that are named; all count where none is."""
@@ -487,7 +490,9 @@ class Protocol:
         Raises:
             TypeError: where there is an unknown option, or one is missing.
         """
-        missing = CHOICES.keys() - record.keys() - {"level", *cls.later_fields}
+        # The first runs lack `level` as well, which digests have always had.
+        optional = {"level", *cls.later_fields}
+        missing = CHOICES.keys() - record.keys() - optional
         if missing:
             raise TypeError(f"the protocol lacks {', '.join(sorted(missing))}")
 
@@ -502,7 +507,8 @@ class Protocol:
         for name, declared in CHOICES.items():
             value = getattr(self, name)
             is_changed = value not in (declared.usual, None)
-            if declared.noted == "never" or not (is_changed or declared.noted == "always"):
+            is_noted = declared.noted == "always" or (declared.noted == "changed" and is_changed)
+            if not is_noted:
                 continue
             # Where people compared captions alone, nothing is said of ratings.
             if declared.said_of == "ratings" and declared.noted == "always" and not self.dimension:
@@ -561,7 +567,8 @@ class Protocol:
                 error = unknown(f"dimension of {where}", dimension, dict.fromkeys(dimensions))
                 raise LackingError(Lack.DIMENSION, str(error))
 
-        weights = self._weights(caption_set, items, self.dimension[:1])
+        first_dimension = self.dimension[0] if self.dimension else None
+        weights = self._weights(caption_set, items, first_dimension)
         items = normalise_items(items, self.normalise)
         return items.assign(weight=weights).reset_index(drop=True)
 
@@ -681,7 +688,7 @@ class Protocol:
         """
         # Weights are those of the first dimension.
         for dimension in self.dimension[1:]:
-            weights = self._weights(caption_set, items, (dimension,))
+            weights = self._weights(caption_set, items, dimension)
             if not np.array_equal(weights, items["weight"]):
                 raise InputError(
                     f"dataset {caption_set.name}: items have more or fewer ratings of "
@@ -691,22 +698,28 @@ class Protocol:
                 )
 
     def _weights(
-        self, caption_set: CaptionSet, items: pd.DataFrame, dimension: tuple[str, ...]
+        self, caption_set: CaptionSet, items: pd.DataFrame, dimension: str | None
     ) -> np.ndarray:
-        """Count the data points of each item; an item without any still counts once."""
-        if dimension and self.ratings == "per_rating":
-            ratings = self.change_ratings(caption_set).ratings
-            points = ratings.loc[ratings["dimension"] == dimension[0], "item_id"]
-        else:
+        """Count the data points of each item; an item without any still counts once.
+
+        Args:
+            caption_set: the dataset.
+            items: those that count.
+            dimension: whose ratings are counted; None where preferences alone are used.
+        """
+        if dimension is None:
             # A pair that several raters judged is one data point of its captions.
             preferences = self.select_pairs(caption_set).drop_duplicates("pair_id")
             points = pd.concat([preferences["item_a"], preferences["item_b"]])
+        elif self.ratings == "per_rating":
+            ratings = self.change_ratings(caption_set).ratings
+            points = ratings.loc[ratings["dimension"] == dimension, "item_id"]
+        else:
             # Where ratings count, but not one by one, every item counts once.
-            if self.dimension:
-                points = points.iloc[:0]
+            return np.ones(len(items), dtype=int)
 
-        counts = points.value_counts()
-        return np.maximum(counts.reindex(items["item_id"]).fillna(1).to_numpy(dtype=int), 1)
+        counts = points.value_counts().reindex(items["item_id"], fill_value=0)
+        return np.maximum(counts.to_numpy(dtype=int), 1)
 
     def change_ratings(self, caption_set: CaptionSet) -> ChangedRatings:
         """Return a dataset's ratings as the choices among them have it, and how many each choice left out.
@@ -732,10 +745,21 @@ class Protocol:
     def data_points_of(
         self, ratings: pd.DataFrame, items: pd.DataFrame, dimension: str
     ) -> pd.DataFrame:
-        """`points` of these ratings alone, columns `item_id, dimension, value`."""
-        index = pd.Index(items["item_id"]).get_indexer(pd.Index(ratings["item_id"]))
-        is_counted = (index >= 0) & (ratings["dimension"] == dimension).to_numpy()
-        counted = ratings[is_counted].iloc[np.argsort(index[is_counted], kind="stable")]
+        """Return the data points of a dimension, in the order of the items: each rating, or one value an item.
+
+        Args:
+            ratings: columns `RATING_COLUMNS`, as `change_ratings` returns them.
+            items: those that count.
+            dimension: of the ratings.
+
+        Returns:
+            columns `item_id, value`.
+        """
+        item_places = pd.Index(items["item_id"]).get_indexer(pd.Index(ratings["item_id"]))
+        # Ratings of other items have the place -1.
+        is_counted = (item_places >= 0) & (ratings["dimension"] == dimension).to_numpy()
+        in_order_of_items = np.argsort(item_places[is_counted], kind="stable")
+        counted = ratings[is_counted].iloc[in_order_of_items]
         if self.ratings == "per_rating":
             return counted[["item_id", "value"]].reset_index(drop=True)
 
@@ -763,8 +787,10 @@ def merge_near(values: np.ndarray) -> np.ndarray:
     """
     distinct, places = np.unique(values, return_inverse=True)
     is_first = np.diff(distinct, prepend=-np.inf) > Z_TOLERANCE
-    groups = np.cumsum(is_first) - 1
-    return distinct[is_first][groups][places]
+    group_of_distinct = np.cumsum(is_first) - 1
+    least_of_group = distinct[is_first]
+    merged = least_of_group[group_of_distinct]
+    return merged[places]
 
 
 #: The choices of a protocol by name.

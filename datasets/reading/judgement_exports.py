@@ -86,7 +86,12 @@ _PAIRS = (
     *BETTER_AND_WORSE,
 )
 #: Of these, columns that may hold numbers of wins, or other words, in place of captions.
-_MAYBE_COUNTS = BETTER_AND_WORSE[2:6]
+_MAYBE_COUNTS = (
+    ("win", "lose"),
+    ("winner", "loser"),
+    ("better", "worse"),
+    ("positive", "negative"),
+)
 #: Columns that only an export of Label Studio or Mechanical Turk has, and what it calls the rater.
 _RATERS = {"annotation_id": "annotator", "HITId": "WorkerId"}
 _TRUE = ("true", "1", "yes", "on")
@@ -118,6 +123,7 @@ def read_export(table: Table) -> Table:
         name = table.first_of(*names)
         if usual not in table and name is not None:
             added[usual] = table.column(name)
+    # Where there is a column `caption`, no other one stands for it.
     captions = table.first_of("caption", *_CAPTIONS)
     if captions in _CAPTIONS and _holds_texts(table, captions):
         added["caption"] = table.column(captions)
@@ -160,7 +166,8 @@ def _holds_texts(table: Table, name: str) -> bool:
 
 def name_sides(names: tuple[str, str]) -> dict[str, str]:
     """Return what 0 and 1 mean in a verdict on the columns `caption_0` and `caption_1`."""
-    return {"0": "a", "1": "b"} if names[0][-1:] == "0" and names[1][-1:] == "1" else {}
+    are_numbered = names[0].endswith("0") and names[1].endswith("1")
+    return {"0": "a", "1": "b"} if are_numbered else {}
 
 
 def add_winner(
@@ -176,8 +183,10 @@ def add_winner(
     Returns:
         The table, the columns of the two captions in it, and the sentence, if there is one.
     """
-    # The column `winner` may be a caption itself, and `better` was taken for one of winners.
-    is_told = winner in table and names not in (("winner", "loser"), ("better", "worse"))
+    # Of these two pairs the first column is what seems to be the column of winners: `winner` is its usual name, and
+    # `better` another one (`_NAMES`).
+    seems_told = names in (("winner", "loser"), ("better", "worse"))
+    is_told = winner in table and not seems_told
     if names not in BETTER_AND_WORSE or is_told:
         return table, names, []
 
@@ -300,7 +309,8 @@ def _unfold_tasks(table: Table) -> Table:
     rows: list[dict[str, Any]] = []
     places: list[str] = []
     for number, cell in enumerate(table.column("annotations")):
-        for annotation in cell if isinstance(cell, list) else ():
+        annotations: list[Any] = cell if isinstance(cell, list) else []
+        for annotation in annotations:
             if not isinstance(annotation, dict):
                 raise InputError(f"{table.places[number]}: annotations are not objects")
             row = {name: column[number] for name, column in data_columns.items()}

@@ -34,9 +34,9 @@ COCO_CAPTIONS = SourceFile(
 )
 _CAPTION_FILES = (COCO_CAPTIONS.path, *COCO_CAPTIONS.also)
 
-#: The same references, for which COCO's own captions stand where they are there.
+#: The same file; COCO's own captions may lie in its place.
 TEST_REFERENCES = replace(COCO_REFERENCES, also=_CAPTION_FILES)
-#: What sets of COCO's images lack without COCO's own captions: those of the other validation images.
+#: COCO's own captions as a file that adds references: those of the validation images beyond the test split.
 ADDED_REFERENCES = replace(COCO_CAPTIONS, alternative=False, optional=True, adds="references")
 #: COCO's annotation ids of the captions of these images, by image. In ascending order they are those of its references in
 #: `COCO_REFERENCES`. A table of annotation id → caption may stand for it, and so may COCO's own captions.

@@ -80,6 +80,7 @@ class TextModel:
         """The most tokens that it reads of a text, special ones included."""
         path = self.folder / "tokenizer_config.json"
         length_limit = read_json(path).get("model_max_length") if path.is_file() else None
+        # Tokenisers without a limit of their own have 1e30 here.
         if isinstance(length_limit, int | float) and 0 < length_limit < 1e6:
             return int(length_limit)
 
@@ -212,7 +213,10 @@ class TextEncoder:
 
 @lru_cache(maxsize=1)
 def _on_device(folder: Path, device: str, _modified: int) -> Any:
-    """Return a model, kept for who asks next: large sets are scored part by part."""
+    """Return a model, kept for who asks next: large sets are scored part by part.
+
+    `_modified`, the time of the folder's newest file, is a part of the cache's key: changed weights are loaded anew.
+    """
     return load_model(folder).to(device)
 
 
@@ -233,18 +237,22 @@ def load_model(folder: Path) -> Any:
             reason = short_reason(error)
             raise InputError(f"{folder}: the model cannot be loaded ({reason})") from error
 
-    # Heads that a task put on top ("cls.", "lm_head.") are rightly left out; parts of it are not.
-    inside = {key.split(".")[0] for key in model.state_dict()}
+    # Heads that a task put on top ("cls.", "lm_head.") are rightly left out; parts of the model are not, but for its pooler
+    # and the numbers of positions.
+    parts = {key.split(".")[0] for key in model.state_dict()} - {"pooler"}
     unused: list[str] = []
     for key in info["unexpected_keys"]:
-        if key.split(".")[0] in inside - {"pooler"} and not key.endswith("position_ids"):
+        is_of_model = key.split(".")[0] in parts
+        if is_of_model and not key.endswith("position_ids"):
             unused.append(key)
     missing = [key for key in info["missing_keys"] if not key.startswith(_SPARE)]
-    check_keys(str(folder), [*missing, *map(_name, info["mismatched_keys"])], unused)
+    missing += [_name_of(mismatch) for mismatch in info["mismatched_keys"]]
+    check_keys(str(folder), missing, unused)
     return model.eval()
 
 
-def _name(mismatch: Any) -> str:
+def _name_of(mismatch: Any) -> str:
+    """Return the parameter of an entry of `mismatched_keys`: its name alone, or with both shapes behind it."""
     return mismatch if isinstance(mismatch, str) else str(mismatch[0])
 
 
@@ -296,7 +304,7 @@ _CHUNK = 4096
 
 
 def find_positions(features: Features, floor: float) -> list[int]:
-    """Return the positions of the texts whose last column is at least so large."""
+    """Return the positions of the texts whose feature's last column, such as their number of tokens, is at least `floor`."""
     positions: list[int] = []
     for start in range(0, len(features), _CHUNK):
         last_column = features[start : start + _CHUNK][:, -1]
@@ -382,16 +390,20 @@ class TextDirections:
         if self.pieces:
             blocks: list[Floats] = []
             for i, position in enumerate(positions):
-                blocks.append(self.pieces.get(position, directions[[i]]))
+                whole_text = directions[i : i + 1]  # shape (1, dimensions)
+                blocks.append(self.pieces.get(position, whole_text))
             counts = np.array([len(block) for block in blocks], dtype=np.int64)
             directions = np.concatenate(blocks)
 
-        starts = np.concatenate([[0], counts.cumsum()])
-        ends = np.cumsum([0, *map(len, groups)]).tolist()
+        # The first direction of each text, and the first text of each group; both have the end behind the last.
+        text_starts = np.concatenate([[0], counts.cumsum()])
+        group_starts = np.cumsum([0, *map(len, groups)]).tolist()
         text_groups: list[TextGroup] = []
-        for first, end in pairwise(ends):
-            of_group = directions[starts[first] : starts[end]]
-            text_groups.append(TextGroup(of_group, starts[first:end] - starts[first]))
+        for first_text, end_text in pairwise(group_starts):
+            start = text_starts[first_text]
+            end = text_starts[end_text]
+            starts_in_group = text_starts[first_text:end_text] - start
+            text_groups.append(TextGroup(directions[start:end], starts_in_group))
         return text_groups
 
 
@@ -423,7 +435,8 @@ def measure_texts(
 
     split_texts = [split_text(texts[position], fits) for position in long_positions]
     pieces = list(chain.from_iterable(split_texts))
-    directions = normalise_features(encode(pieces)[:])
+    piece_features = encode(pieces)[:]  # all of them, read from the store
+    directions = normalise_features(piece_features)
     bounds = np.cumsum([0, *map(len, split_texts)]).tolist()
     blocks = [directions[start:end] for start, end in pairwise(bounds)]
     if policy == "split_mean":

@@ -75,8 +75,8 @@ def _score_chunk(corpus: Corpus, chunk: slice) -> Floats:
     from rapidfuzz.distance import LCSseq
     from rapidfuzz.process import cpdist
 
-    members, sizes = corpus.members_of(corpus.sets[chunk])
-    references = corpus.members[members]
+    member_places, sizes = corpus.members_of(corpus.sets[chunk])
+    references = corpus.members[member_places]
     candidates = np.repeat(corpus.candidates[chunk], sizes)
     texts, position = np.unique(np.concatenate([candidates, references]), return_inverse=True)
     strings = encode_words(corpus, texts)
@@ -115,8 +115,10 @@ def encode_words(corpus: Corpus, texts: Ints) -> list[str]:
     number_of: dict[int | str, int] = {word: i for i, word in enumerate(words.tolist())}
 
     def number(word: str) -> int:
-        # Words that no text of the chunk has when split at all white space are numbered behind.
-        return number_of.setdefault(corpus.vocabulary.get(word, word), len(number_of))
+        # The vocabulary has the words of texts that are split at all white space; others stand for themselves.
+        key = corpus.vocabulary.get(word, word)
+        # Words that no text of the chunk has when split like that are numbered behind.
+        return number_of.setdefault(key, len(number_of))
 
     for i, text in enumerate(texts.tolist()):
         if text in corpus.blank_split:

@@ -49,6 +49,8 @@ MEAN = "mean rating"
 SHARE = "share of yes"
 DIFFERENCE = "difference"
 WIN_RATE = "win rate"
+#: The columns of the ratings alone, which a narrow terminal leaves out first; see `ResultTable.spare`.
+_COLUMNS_OF_RATINGS_ALONE = (3, 4, 5)
 #: Of whom the intervals speak, by population.
 POPULATION_WORDS = {
     "captions": "these captions, rated by these raters",
@@ -105,7 +107,7 @@ class Quantity:
 def estimate_systems(
     placed: PlacedRatings,
     systems: ScoredSystems,
-    choice: RatedChoice,
+    image_choice: RatedChoice,
     choices: EstimateChoices,
     *,
     is_compared: bool,
@@ -122,20 +124,20 @@ def estimate_systems(
         # Each two systems that were compared, in the order in which they first were.
         for names in dict.fromkeys(placed.system):
             _check_enough(placed, names)
-            rates.append(_quantity(placed, systems, choice, choices, names, WIN_RATE))
+            rates.append(_quantity(placed, systems, image_choice, choices, names, WIN_RATE))
         return rates
 
     name = SHARE if is_binary else MEAN
     means: list[Quantity] = []
     for system in systems.names:
         _check_enough(placed, (system,))
-        means.append(_quantity(placed, systems, choice, choices, (system,), name))
+        means.append(_quantity(placed, systems, image_choice, choices, (system,), name))
 
     # The best first, so that a difference is of the better system less the worse one.
     means.sort(key=lambda q: -q.mean.powered.value)
     differences: list[Quantity] = []
     for a, b in combinations(means, 2):
-        differences.append(_difference(placed, systems, choice, choices, a, b))
+        differences.append(_difference(placed, systems, image_choice, choices, a, b))
     return [*means, *differences]
 
 
@@ -164,16 +166,16 @@ def _check_enough(placed: PlacedRatings, names: tuple[str, ...]) -> None:
 def _quantity(
     placed: PlacedRatings,
     systems: ScoredSystems,
-    choice: RatedChoice,
+    image_choice: RatedChoice,
     choices: EstimateChoices,
     names: tuple[str, ...],
     quantity: str,
 ) -> Quantity:
-    sample = make_sample(placed, systems, choice, names)
+    sample = make_sample(placed, systems, image_choice, names)
     # With one metric's help alone: what each is worth.
     by_metric: dict[str, float] = {}
     for metric in systems.metrics:
-        alone = make_sample(placed, systems, choice, names, [metric])
+        alone = make_sample(placed, systems, image_choice, names, [metric])
         by_metric[metric] = estimate_mean(alone, choices.seed).effective_n
     return Quantity(names, quantity, estimate_mean(sample, choices.seed), by_metric)
 
@@ -181,7 +183,7 @@ def _quantity(
 def _difference(
     placed: PlacedRatings,
     systems: ScoredSystems,
-    choice: RatedChoice,
+    image_choice: RatedChoice,
     choices: EstimateChoices,
     a: Quantity,
     b: Quantity,
@@ -191,7 +193,7 @@ def _difference(
     paired = None
     # By image, raters cannot be told apart any more.
     if choices.population != "raters":
-        paired = pair_samples(placed, systems, choice, names)
+        paired = pair_samples(placed, systems, image_choice, names)
     if paired is None:
         return Quantity(names, DIFFERENCE, a.mean.subtract(b.mean), {})
 
@@ -320,7 +322,7 @@ def _mean_table(
         rows,
         notes=[*lines, *notes],
         verdict=_verdict(means, differences, choices),
-        spare=((3, 4, 5),),
+        spare=(_COLUMNS_OF_RATINGS_ALONE,),
     )
 
 
@@ -333,7 +335,7 @@ def _verdict(
     n_rated = first.mean.classical.n_rated
     n_rated_of_system = means[0].mean.classical.n_rated
     worth = f"{n_rated:,} ratings count as {first.mean.effective_n:,.0f}."
-    # A difference whose number of ratings is not that of its systems says less than what one system's count as.
+    # A difference of systems with other rated images has the ratings of both; what one system's count as says more.
     if first.name == DIFFERENCE and n_rated != n_rated_of_system:
         worth = f"{n_rated_of_system:,} ratings of {means[0].label} count as {means[0].mean.effective_n:,.0f}."
 
@@ -409,7 +411,7 @@ def _difference_table(differences: Sequence[Quantity], choices: EstimateChoices)
         [*columns, "count as"],
         rows,
         notes=notes,
-        spare=((3, 4, 5),),
+        spare=(_COLUMNS_OF_RATINGS_ALONE,),
     )
 
 

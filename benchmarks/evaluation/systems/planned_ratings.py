@@ -109,7 +109,10 @@ def read_pilot(
     Raises:
         InputError: where it has too few ratings.
     """
-    names = placed.system[0] if len(placed.system[0]) == 2 else (systems.names[0],)
+    # Judgements of pairs are of two systems; ratings are read of the first system.
+    names = placed.system[0]
+    if len(names) != 2:
+        names = (systems.names[0],)
     sample: RatedSample | None = None
     if is_difference and len(names) == 1:
         sample = pair_samples(placed, systems, choice, (systems.names[0], systems.names[1]))
@@ -123,12 +126,13 @@ def read_pilot(
         )
 
     mean = estimate_mean(sample)
-    # The variance is for the given captions, of which those that are rated have no error: dividing takes that out.
-    free = max(1e-9, 1 - len(rated) / len(systems.images))
+    # The variance for the given captions is smaller by the share that is rated, which has no error: dividing by the rest
+    # gives the variance for many captions.
+    unrated_share = max(1e-9, 1 - len(rated) / len(systems.images))
     return Pilot(
         rated=rated,
-        ratings=_variance(mean, "classical", len(rated)) / free,
-        residual=_variance(mean, "powered", len(rated)) / free,
+        ratings=_variance(mean, "classical", len(rated)) / unrated_share,
+        residual=_variance(mean, "powered", len(rated)) / unrated_share,
         residuals=_residuals(sample, rated),
     )
 
@@ -191,8 +195,10 @@ def plan_ratings(systems: ScoredSystems, pilot: Pilot | None, wishes: PlanWishes
     sizes = np.bincount(strata, minlength=n_strata)
     rows: list[tuple[object, ...]] = []
     for i, image_id in enumerate(systems.images):
+        stratum = int(strata[i])
+        probability = counts[stratum] / sizes[stratum]
         order: object = 0 if is_rated[i] else order_by_image.get(i, "")
-        rows.append((image_id, int(strata[i]), counts[strata[i]] / sizes[strata[i]], order))
+        rows.append((image_id, stratum, probability, order))
 
     n_before = int(is_rated.sum())
     if not len(drawn_images):
@@ -240,8 +246,9 @@ def _find_number(n_images: int, pilot: Pilot | None, wishes: PlanWishes, notes: 
         )
 
     def error(n: int) -> float:
-        of_images = 0.0 if wishes.population == "captions" else ratings
-        return error_of(n, residual=residual, ratings=of_images, n_captions=n_images)
+        # Which images were drawn adds no error where the interval speaks of these alone.
+        variance_of_images = 0.0 if wishes.population == "captions" else ratings
+        return error_of(n, residual=residual, ratings=variance_of_images, n_captions=n_images)
 
     number = _least_number(error, wishes, n_images)
     if number is None:
@@ -271,8 +278,9 @@ def _least_number(error: Callable[[int], float], wishes: PlanWishes, n_images: i
     if wishes.width is not None:
         return captions_for_width(error, wishes.width, wishes.level, n_images)
 
+    assert wishes.difference is not None  # one of the two is named
     return captions_for_difference(
-        error, float(wishes.difference or 0), wishes.power, wishes.level, n_images
+        error, float(wishes.difference), wishes.power, wishes.level, n_images
     )
 
 

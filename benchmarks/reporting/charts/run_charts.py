@@ -75,15 +75,16 @@ def draw_charts(
         for part in parts:
             for kind in kinds:
                 charts, reason = make_charts(part, kind)
-                for chart in _of_headline(part, charts) if is_usual else charts:
+                drawn_charts = _of_headline(part, charts) if is_usual else charts
+                for chart in drawn_charts:
                     files |= figure_files.files_of(chart.draw(), chart.name, formats)
                 if not charts:
                     undrawn.append(f"{part.title}: no {kind}: {reason}")
                 progress.advance()
 
-    # Nobody asked for the usual kinds one by one, so that nothing is said of those without data.
     if not files:
         raise InputError(f"nothing to draw ({'; '.join(undrawn)})")
+    # Nobody asked for the usual kinds one by one, so that nothing is said of those without data.
     return figure_files.Figures(files, () if is_usual else undrawn)
 
 
@@ -107,7 +108,8 @@ def _of_headline(part: RunPart, charts: Sequence[Chart]) -> list[Chart]:
     """Return the charts of a dataset's headline among those of coefficients; all of any other kind."""
     if not isinstance(part, RunDataset):
         return list(charts)
-    headline = figure_files.slug(*part.file_words, *CoefficientTable(part).leading_column)
+    dimension, coefficient = CoefficientTable(part).leading_column
+    headline = figure_files.slug(*part.file_words, dimension, coefficient)
     of_coefficients = ("forest", "significance")
     quoted_charts: list[Chart] = []
     for chart in charts:
@@ -126,7 +128,9 @@ def _select_figures(
         InputError: where there are none of these kinds and formats, or one is not as the run drew it.
     """
     names = [name for name in run.files if name.endswith((".svg", ".png"))]
-    beginnings, endings = tuple(kinds or [""]), tuple(formats)
+    # Every name begins with the empty text: all figures where no kind is named.
+    beginnings = tuple(kinds) or ("",)
+    endings = tuple(formats)
     named: dict[str, bytes] = {}
     for name in names:
         if name.startswith(beginnings) and name.endswith(endings):
@@ -156,7 +160,9 @@ def make_charts(part: RunPart, kind: str) -> tuple[list[Chart], str]:
         charts: list[Chart] = list(makers[kind](part))
     except UnavailableChart as error:
         return [], str(error)
-    return charts, "" if charts else "the run has nothing of the kind"
+    if not charts:
+        return [], "the run has nothing of the kind"
+    return charts, ""
 
 
 _MAKERS: dict[str, Callable[[RunDataset], Iterator[Chart]]] = {

@@ -250,7 +250,7 @@ def _share_synset(texts: _WordedTexts, word1: Any, word2: Any) -> bool:
 def _overlaps(used: Any, path: Any, table: Any, m: Any) -> bool:
     """Return whether a path already uses a word of a match in the candidate.
 
-    Behind a free word of the reference its match's other words are free: earlier matches end before it, and those that
+    The words in the reference need no look where the first of them is free: earlier matches end before it, and those that
     are in the alignment from the start share no word with others.
     """
     for k in range(table[m, START1], table[m, START1] + table[m, LENGTH1]):  # noqa: SIM110 - for Numba
@@ -350,9 +350,12 @@ def _search(
             distance = paths[path, DISTANCE]
             is_last = False
             while not is_last:
+                # What comes up here is a match that the path may take, or else the last: no match, or the one that
+                # is there already.
+                is_optional = is_free and m != -1
+                is_last = not is_optional
                 following = -1
-                is_last = m == -1 or not is_free
-                if m != -1 and is_free:
+                if is_optional:
                     following = table[m, NEXT]
                     if _overlaps(used, path, table, m):
                         # A match whose words are taken is skipped, as if it were not on the list.
@@ -367,7 +370,8 @@ def _search(
 
                 if m != -1:
                     start1 = table[m, START1]
-                    if is_free:
+                    if is_optional:
+                        # It counts for the paths that are made after this one, as METEOR has it.
                         distance += abs(word2 - start1)
                     else:
                         best[BEAM, DISTANCE] += abs(word2 - start1)
@@ -429,25 +433,52 @@ def _match_words(matches: _Matches, texts: _WordedTexts, pair: _TextPair) -> int
 
     n = 0
     is_equal = pair.n1 == pair.n2
-    for j, w in enumerate(words2):
-        for i, v in enumerate(words1):
-            if key[v] == key[w]:
-                n = _add_match(matches, n, j, 1, i, 1, EXACT)
-        is_equal = is_equal and key[words1[j]] == key[w]
+    for start2, word2 in enumerate(words2):
+        for start1, word1 in enumerate(words1):
+            if key[word1] == key[word2]:
+                n = _add_match(
+                    matches,
+                    n,
+                    start2=start2,
+                    length2=1,
+                    start1=start1,
+                    length1=1,
+                    module=EXACT,
+                )
+        is_equal = is_equal and key[words1[start2]] == key[word2]
 
     # Equal texts match word by word exactly, which no stem or synonym betters.
     if is_equal:
         return -n
 
-    for j, w in enumerate(words2):
-        for i, v in enumerate(words1):
-            if stem[v] == stem[w] and key[v] != key[w]:
-                n = _add_match(matches, n, j, 1, i, 1, STEM)
+    for start2, word2 in enumerate(words2):
+        for start1, word1 in enumerate(words1):
+            if stem[word1] == stem[word2] and key[word1] != key[word2]:
+                n = _add_match(
+                    matches,
+                    n,
+                    start2=start2,
+                    length2=1,
+                    start1=start1,
+                    length1=1,
+                    module=STEM,
+                )
 
-    for j, w in enumerate(words2):
-        for i, v in enumerate(words1):
-            if mask[v] & mask[w] and key[v] != key[w] and _share_synset(texts, v, w):
-                n = _add_match(matches, n, j, 1, i, 1, SYNONYM)
+    for start2, word2 in enumerate(words2):
+        for start1, word1 in enumerate(words1):
+            # Without a common bit there is no common synset to look for.
+            has_common_bit = (mask[word1] & mask[word2]) != 0
+            is_other_word = key[word1] != key[word2]
+            if has_common_bit and is_other_word and _share_synset(texts, word1, word2):
+                n = _add_match(
+                    matches,
+                    n,
+                    start2=start2,
+                    length2=1,
+                    start1=start1,
+                    length1=1,
+                    module=SYNONYM,
+                )
     return n
 
 
@@ -482,10 +513,17 @@ def _match_paraphrases(
         for k in range(phrases.to_first[p], phrases.to_first[p + 1]):
             q = head[to[k]] if stamp[to[k]] == number else -1
             while q != -1:
-                a = o if is_reference else q
-                b = q if is_reference else o
+                # The phrase in the reference, and the one in the candidate.
+                phrase2 = o if is_reference else q
+                phrase1 = q if is_reference else o
                 n = _add_match(
-                    matches, n, position[a], length[a], position[b], length[b], PARAPHRASE
+                    matches,
+                    n,
+                    start2=position[phrase2],
+                    length2=length[phrase2],
+                    start1=position[phrase1],
+                    length1=length[phrase1],
+                    module=PARAPHRASE,
                 )
                 q = chain[q]
     return n

@@ -55,7 +55,8 @@ PROPERTY_PREFIX = "word_"
 #: Called with the share of the work that is done, from 0 to 1.
 Progress = Callable[[float], None]
 
-_BLANK, _NEWLINE = b" \n"
+_BLANK = ord(" ")
+_NEWLINE = ord("\n")
 
 
 def compile_tables(
@@ -74,7 +75,7 @@ def compile_tables(
     """
     try:
         with zipfile.ZipFile(program) as archive:
-            # Lists of the jar end in an empty line; other languages have none.
+            # Other languages have no such lists: these are empty ones, which end in an empty line as those of the jar do.
             synsets = [""]
             exceptions = [""]
             prefixes = [""]
@@ -126,6 +127,7 @@ def _empty_paraphrases() -> tuple[Arrays, int]:
     no_numbers = np.zeros(0, np.int32)
     arrays: Arrays = {
         "words": np.zeros(0, "S1"),
+        # Node 0 has no child: its children would be the nodes from 1 to before 1.
         "first_child": np.ones(2, np.int32),
         "node_word": np.full(1, -1, np.int32),
         "used": np.zeros(1, np.uint8),
@@ -146,13 +148,13 @@ def parse_prefixes(lines: list[str]) -> dict[str, bool]:
 
 
 def _compile_synonyms(synsets: list[str], exceptions: list[str]) -> Arrays:
-    """Compile words and irregular forms with their synsets; lines alternate between key and list."""
+    """Compile words and irregular forms with their synsets."""
     synsets_of: dict[bytes, list[int]] = {}
-    for word, numbers in zip(synsets[:-1:2], synsets[1::2], strict=True):
+    for word, numbers in _pair_lines(synsets):
         synsets_of[word.encode()] = sorted({int(number) for number in numbers.split()})
 
     synsets_of_form: dict[bytes, set[int]] = {}
-    for base, forms in zip(exceptions[:-1:2], exceptions[1::2], strict=True):
+    for base, forms in _pair_lines(exceptions):
         for form in forms.encode().split():
             synsets_of_form.setdefault(form, set()).update(synsets_of.get(base.encode(), ()))
 
@@ -167,6 +169,13 @@ def _compile_synonyms(synsets: list[str], exceptions: list[str]) -> Arrays:
         "form_first": form_first,
         "form_sets": form_sets,
     }
+
+
+def _pair_lines(lines: list[str]) -> list[tuple[str, str]]:
+    """Return the keys and values of a list of the jar, in which they have a line each in turn, and an empty one ends it."""
+    keys = lines[:-1:2]
+    values = lines[1::2]
+    return list(zip(keys, values, strict=True))
 
 
 def _flatten(lists: dict[bytes, list[int]]) -> tuple[NDArray[np.bytes_], Ints, Ints]:
@@ -226,8 +235,10 @@ def _read_pairs(path: Path, progress: Progress) -> tuple[Ints, Ints, pa.BinaryAr
                 # Whole pairs of three lines; what is left over comes before the next block.
                 ends = ends[: len(ends) // 3 * 3]
                 rest = data[ends[-1] if len(ends) else 0 :]
-                phrase_lines = np.flatnonzero(np.arange(len(ends)) % 3)
-                blocks.append(_cut(data, ends).take(pa.array(phrase_lines)).dictionary_encode())
+                # The first line of each three is the probability.
+                phrase_lines = np.flatnonzero(np.arange(len(ends)) % 3 != 0)
+                phrases = _cut(data, ends).take(pa.array(phrase_lines))
+                blocks.append(phrases.dictionary_encode())
                 progress(0.6 * file.tell() / size)
         if rest or not any(map(len, blocks)):
             raise EOFError
@@ -266,9 +277,13 @@ def _split_phrases(phrases: pa.BinaryArray) -> tuple[NDArray[np.bytes_], Ints]:
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
 
-    lengths = np.diff(np.searchsorted(word_ends, offsets, side="right"))
+    # A phrase has the words that end after its begin, and no later than its end.
+    n_words_before = np.searchsorted(word_ends, offsets, side="right")
+    lengths = np.diff(n_words_before)
     texts = np.full((len(phrases), lengths.max()), -1, np.int32)
-    texts[np.arange(texts.shape[1]) < lengths[:, None]] = rank[np.asarray(words.indices)]
+    # Row by row, as the words follow one another.
+    is_word = np.arange(texts.shape[1]) < lengths[:, None]
+    texts[is_word] = rank[np.asarray(words.indices)]
 
     return unsorted[order], texts
 
@@ -281,13 +296,15 @@ def _build_trie(texts: Ints) -> tuple[Ints, Ints, Ints]:
     size = 1
     for depth in range(texts.shape[1]):
         (longer,) = np.nonzero(texts[:, depth] >= 0)
-        keys = node[longer].astype(np.int64) << 32 | texts[longer, depth]
+        # Parent and word as one number, by which nodes are sorted: by their parents, then by their words.
+        keys = (node[longer].astype(np.int64) << 32) | texts[longer, depth]
         distinct, inverse = np.unique(keys, return_inverse=True)
         node[longer] = size + inverse
         size += len(distinct)
         parents.append(distinct >> 32)
         words.append((distinct & 0xFFFFFFFF).astype(np.int32))
 
+    # In ascending order, since nodes are numbered breadth first: a node's children begin where its number does.
     parent = np.concatenate(parents)
     first_child = np.searchsorted(parent, np.arange(size + 1)).astype(np.int32)
     return first_child, np.concatenate(words), node
@@ -296,6 +313,8 @@ def _build_trie(texts: Ints) -> tuple[Ints, Ints, Ints]:
 #: Changes with the layout, so that an index of another version is not read.
 FORMAT = 3
 _MAGIC = f"captau meteor index {FORMAT}\n".encode()
+#: The digits, blanks before them, of the size of the JSON behind the line with the format.
+_SIZE_DIGITS = 16
 _ALIGNMENT = 64
 
 logger = logging.getLogger(__name__)
@@ -428,8 +447,8 @@ def _read(path: Path) -> Index | None:
         data = np.memmap(path, np.uint8, "r").view(np.ndarray)
         if data[: len(_MAGIC)].tobytes() != _MAGIC:
             return None
-        size = int(data[len(_MAGIC) : len(_MAGIC) + 16].tobytes())
-        begin = len(_MAGIC) + 16
+        begin = len(_MAGIC) + _SIZE_DIGITS
+        size = int(data[len(_MAGIC) : begin].tobytes())
         header = json.loads(data[begin : begin + size].tobytes())
         body = data[_align(begin + size) :]
         if header["size"] != len(body):
@@ -464,7 +483,8 @@ def _write(stream: IO[bytes], arrays: Arrays, small: dict[str, Any]) -> None:
     for name, array in arrays.items():
         piece = array.tobytes()
         places[name] = (array.dtype.str, size, size + len(piece))
-        piece += bytes(_align(len(piece)) - len(piece))
+        n_padding = _align(len(piece)) - len(piece)
+        piece += bytes(n_padding)
         size += len(piece)
         pieces.append(piece)
 
@@ -474,10 +494,13 @@ def _write(stream: IO[bytes], arrays: Arrays, small: dict[str, Any]) -> None:
         crc = zlib.crc32(piece, crc)
 
     header = json.dumps({"crc": crc, **fields_of_header}).encode()
-    start = len(_MAGIC) + 16 + len(header)
+    start = len(_MAGIC) + _SIZE_DIGITS + len(header)
+    n_padding = _align(start) - start
 
-    stream.write(_MAGIC + f"{len(header):16d}".encode() + header)
-    stream.write(bytes(_align(start) - start))
+    stream.write(_MAGIC)
+    stream.write(f"{len(header):{_SIZE_DIGITS}d}".encode())
+    stream.write(header)
+    stream.write(bytes(n_padding))
     for piece in pieces:
         stream.write(piece)
     stream.flush()
@@ -489,4 +512,6 @@ def _header_crc(header: dict[str, Any]) -> int:
 
 
 def _align(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
+    """Return the least multiple of `_ALIGNMENT` that is no less than a size."""
+    n_blocks = (size + _ALIGNMENT - 1) // _ALIGNMENT
+    return n_blocks * _ALIGNMENT

@@ -34,7 +34,10 @@ _MAX_SHOWN_ITEMS = 100
 async def list_team_submissions(site: CurrentSite, visitor: CurrentMember) -> Response:
     """Show the submissions of the visitor's team."""
     submissions = await site.queries.team_submissions(visitor.member.team)
-    rows = [(submission, *ranking_score(site, submission)) for submission in submissions]
+    rows: list[tuple[Submission, str, str]] = []
+    for submission in submissions:
+        score, score_name = ranking_score(site, submission)
+        rows.append((submission, score, score_name))
     return site.render_for("submissions.html", visitor, rows=rows)
 
 
@@ -50,6 +53,7 @@ async def show_submission(
     if not is_own:
         status = await site.queries.challenge_status(challenge)
         is_scored = submission.state == SubmissionState.SCORED
+        # A submission that an admin hid or disqualified has a standing.
         is_visible = status.is_published and is_scored and not submission.standing
         if not is_visible:
             raise NotFoundError
@@ -98,7 +102,8 @@ def submission_values(site: Site, submission: Submission) -> dict[str, Any]:
     challenge = site.store.get_challenge(submission.challenge)
     columns = site.leaderboards.columns[challenge.name]
     result = submission.result
-    scores = round_scores(read_scores(result.scores) if result else {}, columns)
+    exact_scores = read_scores(result.scores) if result else {}
+    scores = round_scores(exact_scores, columns)
 
     scores_by_label: dict[str, list[tuple[ScoreColumn, Score | None]]] = {}
     for column in columns:

@@ -87,8 +87,10 @@ class ColdStart:
         except InputError as error:
             raise game.error("cold_start", str(error)) from error
 
-        if not np.isfinite(scores).all():
-            item = items[int(np.argmin(np.isfinite(scores)))]
+        is_undefined = ~np.isfinite(scores)
+        if is_undefined.any():
+            first_undefined = int(np.flatnonzero(is_undefined)[0])
+            item = items[first_undefined]
             raise game.error(
                 "cold_start", f"{spec} has no score for '{item.caption}'; name another metric"
             )
@@ -278,7 +280,8 @@ class GameCourse(Course):
 
         # People's ratings take the places of the computed ones, one by one.
         others = others if answer.unit.is_rated else ()
-        previous = [*others, *fixed[min(len(others), N_COMPUTED) :]]
+        n_replaced = min(len(others), N_COMPUTED)
+        previous = [*others, *fixed[n_replaced:]]
         state, outcome = game_rules.answer(
             _game_state(progress.state),
             answer.key,
