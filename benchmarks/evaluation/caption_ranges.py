@@ -52,9 +52,9 @@ _UNKNOWN_LENGTHS: dict[str, Any] = {
 class Spread(NamedTuple):
     """The quantiles `QUANTILES` of a count."""
 
-    low: float
-    median: float
-    high: float
+    low: int
+    median: int
+    high: int
 
     @classmethod
     def of(cls, counts: Sequence[int]) -> Spread:
@@ -63,7 +63,7 @@ class Spread(NamedTuple):
         return cls(*map(int, quantiles))
 
     def __str__(self) -> str:
-        return f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
+        return f"{self.low:,}" if self.low == self.high else f"{self.low:,} to {self.high:,}"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class CaptionRange:
             spreads: dict[str, Spread | None] = {}
             for name in ("caption_words", "reference_words", "references"):
                 numbers = record[name]
-                spreads[name] = None if numbers is None else Spread(*map(float, numbers))
+                spreads[name] = None if numbers is None else Spread(*map(int, numbers))
 
             values: dict[str, Any] = {**record, **spreads}
             return cls(**values)
@@ -238,7 +238,7 @@ def find_mismatch(evidence: CaptionRange, captions: CaptionRange, *, with_refere
     if not _lies_within(captions.caption_words, evidence.caption_words):
         median = captions.caption_words.median
         noun = "word" if median == 1 else "words"
-        return f"have {median:g} {noun}, the judged ones {evidence.caption_words}"
+        return f"have {median:,} {noun}, the judged ones {evidence.caption_words}"
 
     if not with_references or captions.references is None or evidence.references is None:
         return ""
@@ -251,13 +251,13 @@ def find_mismatch(evidence: CaptionRange, captions: CaptionRange, *, with_refere
     if not _lies_within(captions.references, evidence.references, REFERENCES_FACTOR):
         count = captions.references.median
         noun = "reference" if count == 1 else "references"
-        return f"have {count:g} {noun}, the judged ones {evidence.references}"
+        return f"have {count:,} {noun}, the judged ones {evidence.references}"
 
     if captions.reference_words is None or evidence.reference_words is None:
         return ""
     if not _lies_within(captions.reference_words, evidence.reference_words):
         median = captions.reference_words.median
-        return f"have references of {median:g} words, the judged ones of {evidence.reference_words}"
+        return f"have references of {median:,} words, the judged ones of {evidence.reference_words}"
     return ""
 
 

@@ -297,6 +297,12 @@ def test_a_range_in_words(captions: dict[str, Any], text: str) -> None:
     assert str(spreads(**captions)) == text
 
 
+def test_long_captions_are_counted_in_thousands() -> None:
+    captions = spreads(caption_words=Spread(8_000_000, 8_000_000, 8_000_000))
+    found = find_mismatch(spreads(), captions, with_references=True)
+    assert found.startswith("have 8,000,000 words, the judged ones ")
+
+
 def test_policies_of_references_cut_their_number() -> None:
     captions = spreads(n_copies=3)
     assert captions.with_policy("first_k", 4).references == Spread(4, 4, 4)
