@@ -30,7 +30,7 @@ _GROUPS = {
     ),
     "Your own captions": (
         ("score", "score:ScoreOptions", tasks.score_captions, "score your own captions"),
-        ("estimate", "estimate:EstimateOptions", tasks.run_in_folder, "estimate people's rating of a system from few ratings"),
+        ("estimate", "estimate:EstimateOptions", tasks.estimate_ratings, "estimate people's rating of a system from few ratings"),
         ("validate", "validate:ValidateOptions", tasks.validate_submission, "check a submission, and list its faults"),
         ("submit", "sites:SubmitOptions", tasks.run_web_command, "send captions or scores to a challenge"),
     ),

@@ -145,6 +145,11 @@ def measure_agreement(command: Command, options: Any) -> Outcome:
     return run_in_folder(command, options, has_figures=options.kind == "words")
 
 
+def estimate_ratings(command: Command, options: Any) -> Outcome:
+    """Run `captau estimate`, whose estimates have a figure, and whose plans have none."""
+    return run_in_folder(command, options, has_figures=not options.plan)
+
+
 def train_rater(command: Command, options: Any) -> Outcome:
     """Run `captau train`, whose raters lie in the run's folder while they are trained."""
     from ..commands.train import run

@@ -47,6 +47,7 @@ from ..evaluation.systems.planned_ratings import (
 )
 from ..options.estimate import RANDOM, SHUFFLED, EstimateOptions
 from ..options.python_function import make_function
+from ..reporting.charts.estimate_charts import estimate_figure
 from ..reporting.run_results import Results
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, tables_as_csv
@@ -126,6 +127,9 @@ def run(options: EstimateOptions) -> Results:
         raise AssertionError("EstimateOptions asks for ratings or a plan")
 
     frames, tables, files = results
+    figures: dict[str, bytes] = {}
+    if not options.plan:
+        figures = estimate_figure(frames["estimates.csv"], options.statistics.level)
     other_files = {"table.csv": tables_as_csv(tables), **files}
     # Each quantity has two rows, of which the second is the powered estimate.
     objective = None if options.plan else float(frames["estimates.csv"]["value"].iloc[1])
@@ -133,6 +137,7 @@ def run(options: EstimateOptions) -> Results:
         frames,
         {**record, **clock.record()},
         tables=tables,
+        figures=figures,
         other_files=other_files,
         objective=objective,
     )

@@ -44,7 +44,8 @@ People's mean rating of all captions, from the ratings of few and the metrics of
 (docs/estimate.md). The rated images have to be drawn at random, or with recorded probabilities, as plan=true draws them.
 """
     writes: ClassVar[str] = """
-Writes estimates.csv, gains.csv, table.md, table.tex, run.json; plan=true: plan.csv and, with images=, a study for captau collect.
+Writes estimates.csv, gains.csv, estimates.svg and .png, table.md, table.tex, table.csv, run.json; plan=true: plan.csv and, with
+images=, a study for captau collect.
 """
     objective: ClassVar[str] = (
         "people's mean rating of the first system by ratings and metrics; none with plan=true"

@@ -24,7 +24,7 @@ NOTES = ("brief", "full", "none")
 
 _LAST = "last is the newest in results/runs/"
 _RUNS = f"finished runs; {_LAST}. Several are of bench, compare, reproduce or train, or all of score; or "
-_STUDIES = "of rank, agree, sensitivity, complement, thresholds or calibrate"
+_STUDIES = "of rank, agree, sensitivity, complement, thresholds, calibrate or estimate"
 _OUTPUT = "the output file (default: standard output)"
 
 
@@ -247,7 +247,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
 
     run: Path = option(
         "last",
-        f"a finished run; {_LAST}. Runs of rank, agree, sensitivity, thresholds and calibrate have the figures that they drew (calibrate: reliability, roc)",
+        f"a finished run; {_LAST}. Runs of rank, agree, probe, sensitivity, thresholds, calibrate and estimate have the figures that they drew",
         takes="DIR",
         read=lambda folder, _: find_run(folder),
     )
@@ -257,7 +257,9 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
         "significance (of captau compare), ratings, agreement, scores (against ratings), correlations "
         "(between metrics), precision_recall, or all; by default overview, forest and significance of the "
         "headline, ratings, agreement and correlations. Of a run that drew its own figures, the "
-        "beginnings of their names (default: all)",
+        "beginnings of their names (default: all); rank: systems, wins; agree: rating_distribution, stability, "
+        "word_agreement; probe: probes; sensitivity: sensitivity; thresholds: precision_recall; calibrate: reliability, "
+        "roc; estimate: estimates",
         key="kind",
         read=_kinds_of,
         takes="NAME|A,B",

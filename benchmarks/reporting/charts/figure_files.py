@@ -334,6 +334,15 @@ def make_panels(count: int, most_in_row: int, width: float, height: float) -> tu
     return figure, axes[:count]
 
 
+def make_stacked_panels(heights: Sequence[float], width: float) -> tuple[Any, list[Any]]:
+    """Return a figure with a panel of each height below one another, in inches, and their axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+    axes = figure.subplots(len(heights), squeeze=False, height_ratios=heights)
+    return figure, list(axes.ravel())
+
+
 def make_row_figure(labels: Sequence[str]) -> tuple[Any, Any]:
     """Return a figure and its axis with a row for each label, the first on top."""
     figure, axis = make_figure(3.9, 0.75 + 0.19 * len(labels))

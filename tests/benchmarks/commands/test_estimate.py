@@ -111,6 +111,23 @@ def test_one_system(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "Prediction-powered inference" in cited
 
 
+def test_the_figure_has_both_intervals_of_each_quantity(folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = [*words_for(folder, "poor,good"), f"ratings={folder / 'both.csv'}"]
+    assert run_captau(*words, f"output_dir={run}") == 0
+    svg = (run / "estimates.svg").read_text()
+    rows = pd.read_csv(run / "estimates.csv").query("method == 'powered'")
+    for label in ("ratings alone", "with the metrics' help", "good − poor", "difference (95 %"):
+        assert label in svg
+    for count in rows["effective_n"]:
+        assert f"40 count as {count:.0f}" in svg
+
+    copies = tmp_path / "plots"
+    assert run_captau("plot", f"run={run}", "kind=estimates", f"output_dir={copies}") == 0
+    assert (copies / "estimates.svg").read_text() == svg
+    assert (copies / "estimates.png").read_bytes() == (run / "estimates.png").read_bytes()
+
+
 def test_two_systems(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = words_for(folder, "poor,good")
     run = tmp_path / "run"

@@ -32,6 +32,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "figures"
 #: Commands that draw a figure of their own.
 DRAWING = (
     *("agree", "agree_words", "rank", "rank_pairs", "thresholds", "calibrate", "probe"),
+    "estimate",
     *("sensitivity_images", "sensitivity_raters", "sensitivity_length"),
 )
 
