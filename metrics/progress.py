@@ -178,12 +178,12 @@ class ProgressCounter:
 
 
 @contextmanager
-def progress_counter(description: str, total: int) -> Generator[ProgressCounter]:
+def progress_counter(description: str, total: int | None) -> Generator[ProgressCounter]:
     """Add a line to the run's bar, or draw a bar of its own if stderr is a terminal.
 
     Args:
         description: the units that are counted.
-        total: how many units there are.
+        total: how many units there are; None where nobody can tell, and the bar only shows that work goes on.
     """
     if _bars:
         bar = _bars[-1]

@@ -160,7 +160,7 @@ def _page(
     unit = "sets of references" if is_score else "datasets"
     titles_text = ", ".join(titles) if len(titles) <= 3 else f"{len(titles)} {unit}"
     survey = DatasetsOverview.of_run(finished)
-    survey_table = None if survey is None else _mark_best_columns(survey.table().with_marks())
+    survey_table = None if survey is None else _mark_best_columns(survey.table())
     return template.render(
         # The page may show pictures that are in it, run its own script, and nothing else.
         policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
@@ -186,6 +186,7 @@ def _page(
         details=_details(finished),
         texts=_texts(record),
         looks=_looks,
+        printed=_with_minus,
     )
 
 
@@ -223,6 +224,7 @@ def render_markdown(markdown: str) -> str:
             opening.tag = closing.tag = "h3"
 
     page = str(reader.renderer.render(tokens, reader.options, {}))
+    page = re.sub(r"(?<=>)-(?=[\d.]+(?:e[-+]?\d+)?</)", "−", page)
     scrolls = '<div class="scroll" tabindex="0" role="region" aria-label="Numbers"><table'
     return page.replace("<table", scrolls).replace("</table>", "</table></div>")
 
@@ -349,6 +351,19 @@ def _cell(value: Any, column: str) -> AnyCell:
     if column.startswith("p_") and not pd.isna(value):
         return p_value_cell(value)
     return short_cell(value)
+
+
+#: A number below zero: a cell's whole text, or an end of an interval.
+_BELOW_ZERO = re.compile(r"(?<![\w.)\]])-(?=\.?\d)")
+_WHOLE_NUMBER = re.compile(r"-\.?\d[\d.,]*(?:e[-+]?\d+)?")
+
+
+def _with_minus(cell: AnyCell) -> str:
+    """Return a cell's text with a minus where a number begins with a hyphen, which is shorter; other texts stay."""
+    text = str(cell)
+    if isinstance(cell, Cell) or _WHOLE_NUMBER.fullmatch(text):
+        return _BELOW_ZERO.sub("−", text)
+    return text
 
 
 def _looks(table: ResultTable, column: int) -> str:

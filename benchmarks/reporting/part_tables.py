@@ -228,8 +228,19 @@ class CoefficientTable:
         rows: list[Row] = []
         for index, metric in enumerate(self.names):
             rows.append(Row(self.part.label(metric), [column[index] for column in columns]))
-        title = "Coefficients ×100, the best of each in bold"
-        return ResultTable(title, "metric", heads, rows, notes=list_notes(self.part, set(heads)))
+        own_labels: set[str] = set()
+        for metric in self.part.metrics:
+            if self.part.metric_kind(metric) == "given":
+                own_labels.add(self.part.label(metric))
+
+        return ResultTable(
+            "Coefficients ×100, the best of each in bold",
+            "metric",
+            heads,
+            rows,
+            notes=list_notes(self.part, set(heads)),
+            own_labels=frozenset(own_labels),
+        )
 
 
 def list_notes(part: RunDataset, heads: set[str]) -> list[str]:

@@ -44,6 +44,7 @@ class Study:
     Attributes:
         form: the way of judging.
         ratings: the answers that each unit is to have; where raters check each other's, the most.
+        contact: whom raters may ask about the study; empty where its file names nobody.
         per_rater: the most answers of one person; None for no limit.
         participants: `open`, `invitation` or `crowd`.
         worker_parameter: the parameter of a crowd platform's link that names the worker.
@@ -59,6 +60,7 @@ class Study:
     form: Form
     intro: str
     consent: str
+    contact: str
     ratings: int
     per_rater: int | None
     participants: str
@@ -212,6 +214,7 @@ def _read_study(
         form=form,
         intro=fields.intro,
         consent=fields.consent,
+        contact=fields.contact,
         ratings=max(n_stages, default=ratings),
         per_rater=fields.per_rater,
         participants=fields.participants,

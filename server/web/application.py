@@ -301,7 +301,9 @@ def make_error_handlers(
         SignInRequiredError: redirect_to_sign_in,
         HTTPException: http_error,
         RefusedError: message_handler(site, 400),
-        NotFoundError: message_handler(site, 404, "There is nothing here for you."),
+        NotFoundError: message_handler(
+            site, 404, "There is no such page, or it is not yours to see."
+        ),
         RequestValidationError: message_handler(site, 422, invalid),
         TooManyRequestsError: message_handler(site, 429, too_many, back=home),
         BusyError: message_handler(site, 503, busy, back=home),

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from captau.metrics import progress
-from captau.metrics.progress import LoggedBar, progress_counter, show_bar
+from captau.metrics.progress import LoggedBar, describe_task, progress_counter, show_bar
 
 
 def test_metrics_add_a_line_to_the_runs_bar():
@@ -70,3 +70,11 @@ def test_a_line_says_what_how_much_and_the_time_left(
     now[0] += (seconds or 0) * done / ((total or 0) - done)
     bar.update(task.id, completed=done)
     assert progress.describe_task(bar, task) == line
+
+
+def test_work_of_unknown_length_has_a_line_without_a_total():
+    bar = LoggedBar()
+    with show_bar(bar), progress_counter("inner loops, compiled once", None):
+        (task,) = bar.tasks
+        assert describe_task(bar, task) == "inner loops, compiled once: 0 of ? done"
+    assert bar.tasks == []

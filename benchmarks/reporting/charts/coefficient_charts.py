@@ -266,7 +266,7 @@ def make_difference_chart(
     def draw() -> Any:
         signs = np.where(p_values < level, np.sign(differences), 0.0)
         figure, axis = _draw_differences(labels, differences, signs, number_format)
-        axis.set_title(title)
+        axis.set_title(figures.fold_title(title, figure, labels))
         axis.set_xlabel(f"row less column: {subject}")
         return figure
 

@@ -313,6 +313,40 @@ def slug(*words: str) -> str:
     return f"{safe[:100]}-{digest}"
 
 
+#: What matplotlib leaves between a figure's edge, its labels and its axes, in points.
+_GAPS = 16.0
+
+
+def fold_title(title: str, figure: Any, labels: Sequence[str]) -> str:
+    """Return a title in lines that are no longer than the room over an axis; `style` is on.
+
+    Args:
+        title: of the axis, which begins at its left end.
+        figure: with this one axis.
+        labels: those left of the axis.
+    """
+    from matplotlib import rcParams
+
+    points_per_inch = 72.0
+    widest_label = max(_width_in_points(label, rcParams["font.size"]) for label in labels)
+    room = figure.get_figwidth() * points_per_inch - widest_label - _GAPS
+    lines: list[str] = []
+    for word in title.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and _width_in_points(longer, rcParams["axes.titlesize"]) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return "\n".join(lines)
+
+
+def _width_in_points(text: str, font_size: float) -> float:
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    return float(TextPath((0, 0), text, prop=FontProperties(size=font_size)).get_extents().width)
+
+
 def make_figure(width: float, height: float) -> tuple[Any, Any]:
     """A figure with one axis, in inches."""
     from matplotlib.figure import Figure
@@ -389,7 +423,9 @@ def draw_squares(axis: Any, cells: Sequence[Sequence[Square | None]]) -> None:
             bright = 0.299 * red + 0.587 * green + 0.114 * blue > 140
             # But for the neutral one a cell is of one colour by day and by night, and so its number.
             ink = INK if cell.colour == NEUTRAL else "#111112" if bright else "#fbfbfd"
-            axis.text(j, i, cell.text, ha="center", va="center", fontsize=7, color=ink)
+            # A hyphen is shorter than the minus of the axes.
+            text = cell.text.replace("-", "−")
+            axis.text(j, i, text, ha="center", va="center", fontsize=7, color=ink)
 
 
 def label_squares(axis: Any, rows: Sequence[str], columns: Sequence[str]) -> None:

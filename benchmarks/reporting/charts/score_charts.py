@@ -184,7 +184,7 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
             squares.append(row_squares)
         figures.draw_squares(axis, squares)
         figures.label_squares(axis, labels, labels)
-        axis.set_title(f"{part.title}: ρ ×100")
+        axis.set_title(figures.fold_title(f"{part.title}: ρ ×100", figure, labels))
         return figure
 
     name = figures.slug("correlations", *part.file_words)

@@ -40,7 +40,8 @@
         body.replaceChildren(...sorted(rows, column, down));
       });
     });
-    if (body.rows.length < 8) return;
+    /* All rows of a shorter table are seen at a glance. */
+    if (body.rows.length <= 15) return;
     const tools = make("div", undefined, { class: "tools" });
     const label = make("label", "Filter rows ");
     const input = make("input", undefined, { type: "search" });
@@ -115,10 +116,12 @@
       ? part.metrics[column]
       : `people (${part.people[column - part.metrics.length].name})`;
   const percent = (share) => (Number.isNaN(share) ? "undefined" : `${(100 * share).toFixed(0)} %`);
+  /* A hyphen is shorter than a minus. */
+  const withMinus = (number) => number.replace(/^-/, "−");
   const written = (score) => {
-    if (!Number.isFinite(score)) return String(score);
+    if (!Number.isFinite(score)) return withMinus(String(score));
     if (Math.abs(score) < 0.0005) return "0";
-    return Number(score.toPrecision(4)).toString();
+    return withMinus(Number(score.toPrecision(4)).toString());
   };
 
   let part = parts[0];
@@ -190,7 +193,7 @@
   const printed = (column, item) => {
     const score = part.scores[column * part.count + item];
     const [factor, digits] = part.formats[column];
-    return Number.isFinite(score) ? (factor * score).toFixed(digits).replace(/^-(0(\.0*)?)$/, "$1") : "undefined";
+    return Number.isFinite(score) ? withMinus((factor * score).toFixed(digits).replace(/^-(0(\.0*)?)$/, "$1")) : "undefined";
   };
   const oriented = (column, item) => (part.higher[column] ? 1 : -1) * part.scores[column * part.count + item];
   const isOf = (system, item) => !system || part.systems[part.items.system[item]] === system;

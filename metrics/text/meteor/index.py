@@ -52,8 +52,12 @@ Arrays = dict[str, NDArray[Any]]
 #: What the names of the arrays of `WordProperties` begin with.
 PROPERTY_PREFIX = "word_"
 
-#: Called with the share of the work that is done, from 0 to 1.
-Progress = Callable[[float], None]
+#: Called with the share of the work that is done, from 0 to 1, and what is being done next.
+Progress = Callable[[float, str], None]
+#: The shares at which the steps begin, as they take their time.
+_PHRASES_BEGIN, _TREE_BEGINS, _STEMS_BEGIN, _WRITING_BEGINS = 0.35, 0.62, 0.71, 0.95
+#: After so many words their stems are counted as done.
+_WORDS_OF_A_STEP = 2_000
 
 _BLANK = ord(" ")
 _NEWLINE = ord("\n")
@@ -68,7 +72,7 @@ def compile_tables(
         program: METEOR's jar.
         paraphrases: a compressed paraphrase file of METEOR; None for no paraphrases.
         language: as the jar's files are named.
-        progress: called with the share that is done.
+        progress: called as the work goes on.
 
     Raises:
         InputError: if a file is damaged.
@@ -95,12 +99,31 @@ def compile_tables(
     arrays = _compile_synonyms(synsets, exceptions)
     lexicon = Lexicon(**arrays, function=frozenset(function_words))
     words = [word.decode("utf-8", "replace") for word in paraphrase_arrays["words"].tolist()]
-    properties = WordProperties.describe(words, lexicon, make_stemmer(language))
+    stem_word = _count_words(make_stemmer(language), len(words), progress)
+    properties = WordProperties.describe(words, lexicon, stem_word)
     for name, array in vars(properties).items():
         arrays[f"{PROPERTY_PREFIX}{name}"] = array
+    progress(_WRITING_BEGINS, "writing")
 
     small = {"longest": longest, "function": function_words, "prefixes": parse_prefixes(prefixes)}
     return arrays | paraphrase_arrays, small
+
+
+def _count_words(
+    stem_word: Callable[[str], str], n_words: int, progress: Progress
+) -> Callable[[str], str]:
+    """Return a stemmer that tells, every so many words, how much is done."""
+    n_done = 0
+
+    def stem_and_count(word: str) -> str:
+        nonlocal n_done
+        if n_done % _WORDS_OF_A_STEP == 0:
+            share = _STEMS_BEGIN + (_WRITING_BEGINS - _STEMS_BEGIN) * n_done / n_words
+            progress(share, "stems of words")
+        n_done += 1
+        return stem_word(word)
+
+    return stem_and_count
 
 
 def read_function_words(program: Path, language: str) -> bytes:
@@ -191,11 +214,12 @@ def _flatten(lists: dict[bytes, list[int]]) -> tuple[NDArray[np.bytes_], Ints, I
 def _compile_paraphrases(path: Path, progress: Progress) -> tuple[Arrays, int]:
     """Compile the trie of phrases and their paraphrases; also return the most words of a phrase."""
     sources, targets, phrases = _read_pairs(path, progress)
+    progress(_PHRASES_BEGIN, "phrases")
     words, texts = _split_phrases(phrases)
-    progress(0.8)
+    progress(_TREE_BEGINS, "tree of phrases")
 
     first_child, node_word, node = _build_trie(texts)
-    progress(0.9)
+    progress(_STEMS_BEGIN, "paraphrases")
 
     sources = node[sources]
     targets = node[targets]
@@ -239,7 +263,7 @@ def _read_pairs(path: Path, progress: Progress) -> tuple[Ints, Ints, pa.BinaryAr
                 phrase_lines = np.flatnonzero(np.arange(len(ends)) % 3 != 0)
                 phrases = _cut(data, ends).take(pa.array(phrase_lines))
                 blocks.append(phrases.dictionary_encode())
-                progress(0.6 * file.tell() / size)
+                progress(_PHRASES_BEGIN * file.tell() / size, "reading")
         if rest or not any(map(len, blocks)):
             raise EOFError
     except (OSError, EOFError, zlib.error) as error:
@@ -427,12 +451,12 @@ def _compile(path: Path, program: Path, paraphrases: Path | None, language: str)
             progress_counter("METEOR's tables, once", 100) as advance,
         ):
             advance_to_percent = advance_to(advance)
-            tables = compile_tables(
-                program,
-                paraphrases,
-                lambda share: advance_to_percent(round(100 * share)),
-                language,
-            )
+
+            def show(share: float, step: str) -> None:
+                advance_to_percent(round(100 * share))
+                advance.add_detail(step)
+
+            tables = compile_tables(program, paraphrases, show, language)
             _write(stream, *tables)
 
         index = _read(path)

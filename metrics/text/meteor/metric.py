@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cache, cached_property, lru_cache
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ....datasets.errors import InputError
 from ....datasets.paths import expand_home
 from ...base import Floats, PooledMetric, PreparedScorer, need_modules, version_of
+from ...progress import progress_counter
 from ...registry import register
 from ...rows import Items, Rows
 from ..tokens.ptb import SegmentedMetric, tokenize, tokenize_rows
@@ -228,8 +229,17 @@ def _aligner(setting: Setting) -> Aligner:
     with ThreadPoolExecutor(1) as pool:  # Numba loads the loops, or compiles them once, meanwhile
         kernel = pool.submit(import_module, f"{__package__}._kernel")
         index = load_index(name, setting.paraphrases)
-        kernel.result()
+        _wait_for_kernel(kernel)
     return Aligner(index, name, is_normalised=setting.is_normalised)
+
+
+def _wait_for_kernel(kernel: Future[Any]) -> None:
+    """Wait for the inner loops; where they are compiled, which takes many seconds once, say so."""
+    try:
+        kernel.result(timeout=1.0)
+    except TimeoutError:
+        with progress_counter("METEOR's inner loops, compiled once", None):
+            kernel.result()
 
 
 def meteor_scores(statistics: NDArray[Any], language: MeteorLanguage = ENGLISH.language) -> Floats:

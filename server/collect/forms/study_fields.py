@@ -54,6 +54,7 @@ class StudyFields(WordingFields):
     title: Annotated[str, Field(max_length=200), VISIBLE] | None = None
     intro: LongText = ""
     consent: LongText
+    contact: Annotated[str, Field(max_length=300), VISIBLE] = ""
     lang: Annotated[str, Field(max_length=35), VISIBLE] = ENGLISH.code
     translations: Text | None = None
 

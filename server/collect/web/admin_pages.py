@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import io
+import math
 import zipfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
@@ -19,7 +20,7 @@ from ...web.visitors import RowNumber, field_value, form_schema
 from ..export import export_files
 from ..forms.course import RaterProgress
 from ..rater_figures import compute_rater_figures, excluded_raters
-from .site import CurrentSite
+from .site import CurrentSite, StudySite
 
 _FORM = form_schema("token", "why", "sure", "note", "many")
 #: The most bars of the chart, and the spans of time that a bar may stand for, in seconds.
@@ -38,7 +39,8 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
     rows = await store.load_all_rows()
 
     # Agreement and figures take a while; other visitors are served meanwhile.
-    agreement = await site.agreement.get(store, rows)
+    measures = await site.agreement.get(store, rows)
+    agreement, undefined_measures = _split_measures(measures)
     figures = await asyncio.to_thread(compute_rater_figures, store, rows)
 
     # Where raters check each other, a unit needs an answer for each stage.
@@ -80,6 +82,8 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
         starts_with_ratings=store.starts_with_ratings,
         excluded=excluded_raters(rows),
         agreement=agreement,
+        undefined_measures=undefined_measures,
+        participants_link=_participants_link(site, request),
         units_by_answers=sorted(units_by_answers.items()),
         n_done=n_done,
         n_needed=sum(answers_needed.values()),
@@ -178,6 +182,29 @@ async def export(
     name = f"{site.study.name}-{export_format}.zip".encode("ascii", "replace").decode()
     headers = {"content-disposition": f'attachment; filename="{name.replace("?", "_")}"'}
     return Response(archive.getvalue(), media_type="application/zip", headers=headers)
+
+
+def _participants_link(site: StudySite, request: Request) -> str:
+    """Return the address that whoever runs the study hands out; a crowd's has a place for the worker."""
+    link = f"{visible_origin(site.address, request)}{site.base}/"
+    if site.study.participants == "crowd":
+        link += f"?{site.study.worker_parameter}=WORKER"
+    return link
+
+
+def _split_measures(
+    measures: Mapping[str, tuple[float, str]],
+) -> tuple[dict[str, tuple[float, str]], dict[str, list[str]]]:
+    """Return the measures that have a value, with it and its note; and of the others the names by the reason."""
+    defined: dict[str, tuple[float, str]] = {}
+    undefined: dict[str, list[str]] = {}
+    for name, (value, note) in measures.items():
+        if math.isnan(value):
+            undefined.setdefault(note.removeprefix("undefined: "), []).append(name)
+        else:
+            defined[name] = (value, note)
+
+    return defined, undefined
 
 
 def _answers_over_time(times: Sequence[float]) -> list[tuple[str, int]]:

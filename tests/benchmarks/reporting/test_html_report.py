@@ -128,6 +128,11 @@ def page_of(folder):
     return Page((folder / "report.html").read_text(encoding="utf-8"))
 
 
+def number_of(text):
+    """Return the number of a cell, which has a minus where it is below zero."""
+    return float(text.replace("−", "-"))
+
+
 def numbers(text, kind):
     return np.frombuffer(base64.b64decode(text), dtype=kind)
 
@@ -246,6 +251,26 @@ def test_the_verdict_says_whether_the_lead_is_significant(tmp_path):
     assert CoefficientTable(part).verdict().endswith("(τ_c 30.0), significantly ahead of METEOR.")
     (part,) = run_datasets(read_run(made_run(tmp_path / "alone", rows[1:])))
     assert CoefficientTable(part).verdict().startswith("No metric agrees with people beyond chance")
+
+
+def test_numbers_below_zero_have_a_minus_and_the_users_row_is_marked(tmp_path):
+    """A hyphen is shorter than a minus; dates, versions and texts keep theirs."""
+    rows = [(*ROWS[0][:4], 0.3, 0.2, 0.4, 1, ""), (*ROWS[4][:4], -0.1, -0.2, 0.1, 2, "")]
+    run = made_run(tmp_path / "run", rows)
+    page = build(run).content.decode()
+    assert '<td class="n">−10.0</td><td class="n">−20.0 – 10.0</td>' in page
+    assert not re.search(r"<td[^>]*>(<strong>)?-[\d.]", page)
+    own = f'<th scope="row" dir="auto">{html.escape(ROWS[4][3])} <span class="yours">yours</span></th>'
+    assert page.count(f'<tr class="own">{own}') == 1
+    assert page.count('<tr class="own">') == 1
+
+    table = render_markdown("| a | b |\n|:--|--:|\n| 2026-01-02 | -1.5 |\n| -x | 1e-05 |\n")
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", table) == [
+        "2026-01-02",
+        "−1.5",
+        "-x",
+        "1e-05",
+    ]
 
 
 def test_run_details(demo):
@@ -393,12 +418,12 @@ def test_a_browser_sorts_filters_and_opens_a_caption(looked_at, demo):
     button.press("Enter")
     assert heads.nth(at).get_attribute("aria-sort") == "descending"
     # The floors of preferences have no τ_c.
-    values = [float(t) for t in texts(page, cells) if t]
+    values = [number_of(t) for t in texts(page, cells) if t]
     assert values == sorted(values, reverse=True)
     assert len(values) == 4
     button.press("Enter")
     assert heads.nth(at).get_attribute("aria-sort") == "ascending"
-    assert [float(t) for t in texts(page, cells) if t] == sorted(values)
+    assert [number_of(t) for t in texts(page, cells) if t] == sorted(values)
 
     # The table of all coefficients has rows enough for a filter.
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")

@@ -265,9 +265,9 @@ def read_tables(text):
 
 
 def read_board(text):
-    """Return place, rank, team and system of each row of a leaderboard's page."""
+    """Return rank (or place, without tests), team and system of each row of a leaderboard's page."""
     body = re.search(r"<table class=\"board\">.*?<tbody>(.*?)</tbody>", text, re.S)[1]
     cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.S) for row in body.split("</tr>")]
     rows = [[re.sub("<[^>]+>", "\t", c).strip() for c in row] for row in cells if row]
     # The system stands above its team, and that above the time.
-    return [(*r[:2], *re.split(r"\t+", r[2])[1::-1]) if r[2:] else (r[0],) for r in rows]
+    return [(r[0], *re.split(r"\t+", r[1])[1::-1]) if r[1:] else (r[0],) for r in rows]

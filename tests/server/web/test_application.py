@@ -324,7 +324,7 @@ def test_errors_are_pages_with_their_status_and_a_link(monkeypatch):
     ]
     assert [(status, v["message"], v["back"]) for _, status, v in shown] == [
         (400, "not so", "/"),
-        (404, "There is nothing here for you.", "/"),
+        (404, "There is no such page, or it is not yours to see.", "/"),
         (429, "Too many at once. Wait a few seconds, then try again.", "/home"),
         (503, "The database is busy. Wait a few seconds, then try again.", "/home"),
         (

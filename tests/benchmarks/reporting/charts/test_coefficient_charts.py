@@ -174,6 +174,33 @@ def test_differences_of_systems() -> None:
         compare(describe(chart.draw()), GOLDEN / "differences_of_systems.txt")
 
 
+@pytest.mark.parametrize(
+    "title", ["T", "A dataset with a name, some dimension: differences of τ_c"]
+)
+def test_a_small_square_has_its_whole_title(title: str) -> None:
+    """A title that is longer than the figure is wide stands in several lines, and no word is lost."""
+    backend = pytest.importorskip("matplotlib.backends.backend_agg")
+    row = ("x", "y", 1.25, 0.5, 2.0, 0.04)
+    columns = pd.Index(["a", "b", "difference", "ci_low", "ci_high", "p"])
+    frame = pd.DataFrame([row], columns=columns)
+    labels = {"x": "X of a longer name", "y": "Y"}
+    words = {"name": "n", "title": title, "subject": "S", "corner": "systems", "test": "t"}
+    chart = make_difference_chart(frame, labels, (1.0, 2), 0.05, **words)
+    with figure_files.style():
+        figure = chart.draw()
+        backend.FigureCanvasAgg(figure).draw()
+        (axis,) = figure.axes
+        shown = axis.get_title(loc="left")
+        (drawn,) = [
+            child for child in axis.get_children() if getattr(child, "get_text", str)() == shown
+        ]
+        box = drawn.get_window_extent()
+    assert shown.split() == title.split()
+    assert ("\n" in shown) == (len(title) > 1)
+    assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert box.y1 <= figure.bbox.y1
+
+
 def test_curves_of_sensitivity_have_panels_by_what_is_changed(drawn_figures: list[str]) -> None:
     kinds = ("images", "raters", "references", "length", "power")
     rows = [

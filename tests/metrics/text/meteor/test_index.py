@@ -19,11 +19,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from captau.datasets.cache import cache_folder
+from captau.metrics.progress import LoggedBar, show_bar
 from captau.metrics.text.meteor import _kernel, alignment
 from captau.metrics.text.meteor import index as index_module
 from captau.metrics.text.meteor.index import compile_tables
 from captau.metrics.text.meteor.words import Lexicon, WordProperties, find_words, java_hash
-from tests.conftest import record_steps, says
+from tests.conftest import says
 
 PAIRS = [("big dog", "hound"), ("hound", "big dog"), ("hound", "dog")]
 
@@ -89,7 +90,7 @@ def test_each_array_is_read_as_it_was_compiled(sources, tmp_path, open_index):
     jar, pairs = sources
     lines = "".join(f"0.5\nword {i} w{i % 7}\nother{i % 90}\n" for i in range(300))
     pairs.write_bytes(gzip.compress(lines.encode()))
-    arrays, _ = compile_tables(jar, pairs, lambda _: None)
+    arrays, _ = compile_tables(jar, pairs, lambda _share, _step: None)
     index = open_index(jar, pairs, tmp_path / "cache")
     assert sum(array.nbytes > 1000 for array in arrays.values()) >= 5
     for name, array in arrays.items():
@@ -109,7 +110,7 @@ def test_phrases_are_those_that_a_search_of_every_place_sees(sources, phrases, t
     table = list(itertools.pairwise(phrases))
     lines = "".join(f"1\n{' '.join(a)}\n{' '.join(b)}\n" for a, b in table)
     pairs.write_bytes(gzip.compress(lines.encode()))
-    arrays, small = compile_tables(jar, pairs, lambda _: None)
+    arrays, small = compile_tables(jar, pairs, lambda _share, _step: None)
     words = [word.decode() for word in arrays["words"]]
     numbers = [words.index(letter) if letter in words else -1 for letter in "".join(texts)]
     starts = np.cumsum([0, *map(len, texts)], dtype=np.int32)
@@ -188,12 +189,32 @@ def test_a_table_without_words_has_none():
     assert find_words(np.array([], "S3"), [b"dog", b""]) == [-1, -1]
 
 
-def test_compiling_counts_percents(sources, tmp_path, open_index, monkeypatch):
-    steps = record_steps(monkeypatch, index_module)
-    open_index(*sources, tmp_path / "cache")
-    assert steps[0] == 100
-    assert 80 <= sum(steps[1:]) <= 100
-    assert min(steps) >= 0
+class RecordedBar(LoggedBar):
+    """A bar that keeps each state of its one line: what is done, and what it says."""
+
+    def __init__(self):
+        super().__init__()
+        self.states = []
+
+    def update(self, task_id, **changes):
+        super().update(task_id, **changes)
+        (task,) = self.tasks
+        self.states.append((task.completed, task.total, task.description))
+
+
+def test_the_bar_moves_while_tables_are_compiled_and_says_what_is_done(
+    sources, tmp_path, open_index
+):
+    bar = RecordedBar()
+    with show_bar(bar):
+        open_index(*sources, tmp_path / "cache")
+    percents = [percent for percent, _, _ in bar.states]
+    assert percents == sorted(percents)
+    assert percents[-1] == 95  # the file is still to be written
+    assert {total for _, total, _ in bar.states} == {100}
+    steps = list(dict.fromkeys(text.partition(", once, ")[2] for _, _, text in bar.states))
+    expected = ["reading", "phrases", "tree of phrases", "paraphrases", "stems of words", "writing"]
+    assert [step for step in steps if step] == expected
 
 
 def index_file(cache: Path) -> Path:
@@ -320,7 +341,7 @@ def test_the_index_of_pycocoevalcap_is_kept_in_the_cache_folder():
 
 
 def test_tables_without_paraphrases(sources):
-    arrays, small = compile_tables(sources[0], None, lambda _: None, "other")
+    arrays, small = compile_tables(sources[0], None, lambda _share, _step: None, "other")
     assert small == {"longest": 1, "function": [], "prefixes": {}}
     values = {name: array.tolist() for name, array in arrays.items()}
     assert values["first_child"] == [1, 1]

@@ -40,7 +40,7 @@ def test_hidden_and_disqualified_submissions_leave_the_leaderboard(serve_small):
     assert admin.get(submission_page).heading == "Reds 1"
     assert admin.send(f"{submission_page}/hidden", page="/admin").status == 400
     admin.send(f"{submission_page}/hidden", page="/admin", why="a <test>")
-    systems = [row[3] for row in read_board(stranger.get(BOARD).text)]
+    systems = [row[2] for row in read_board(stranger.get(BOARD).text)]
     assert systems == ["Blues 0", "Reds 0", "Greens 0"]
     assert stranger.get(f"/submissions/{key}").status == 404
     assert "Hidden: a &lt;test&gt;" in teams["Reds"].get(f"/submissions/{key}").text
@@ -49,7 +49,7 @@ def test_hidden_and_disqualified_submissions_leave_the_leaderboard(serve_small):
     assert "Reds 1" not in str(read_board(page.text))
     assert "<s>Reds 1</s> of Reds: two accounts" in page.text
     admin.send(f"{submission_page}/reinstate", page="/admin", why="cleared")
-    assert read_board(stranger.get(BOARD).text)[0][3] == "Reds 1"
+    assert read_board(stranger.get(BOARD).text)[0][2] == "Reds 1"
     dashboard = admin.get("/admin").text
     for action in ("hidden", "disqualified", "reinstate"):
         assert f"<td>admin</td><td>{action}</td><td>submission {key}</td>" in dashboard

@@ -18,6 +18,7 @@ from tests.server.challenge.visitors import (
     load_table,
     quick_passwords,
     read_board,
+    read_tables,
     score,
     score_three_teams,
     serve_small,
@@ -34,7 +35,7 @@ PUBLIC = {"leaderboard": "public"}
 
 
 def systems(text):
-    return [row[3] for row in read_board(text)]
+    return [row[2] for row in read_board(text)]
 
 
 def test_a_public_leaderboard_has_ranks_filters_and_permalinks(serve_small):
@@ -43,9 +44,9 @@ def test_a_public_leaderboard_has_ranks_filters_and_permalinks(serve_small):
     stranger = Visitor(url)
     page = stranger.get(BOARD)
     expected = [
-        ("1", "1", "Reds", "Reds 1"),
-        ("2", "1", "Blues", "Blues 0"),
-        ("3", "2", "Greens", "Greens 0"),
+        ("1", "Reds", "Reds 1"),
+        ("1", "Blues", "Blues 0"),
+        ("2", "Greens", "Greens 0"),
     ]
     assert read_board(page.text) == expected
     assert page.text.count('aria-sort="descending"') == 1
@@ -93,8 +94,8 @@ def test_csv_and_json_files_agree_with_the_page(serve_small):
 @pytest.mark.parametrize(
     ("exact", "expected"),
     [
-        (False, [("1", "1", "0.5"), ("1", "1", "0.5004")]),
-        (True, [("1", "1", "0.5004"), ("2", "2", "0.5")]),
+        (False, [("1", "0.5"), ("1", "0.5004")]),
+        (True, [("1", "0.5004"), ("2", "0.5")]),
     ],
 )
 def test_places_and_ranks_reveal_no_hidden_digits(serve_small, exact, expected):
@@ -105,12 +106,12 @@ def test_places_and_ranks_reveal_no_hidden_digits(serve_small, exact, expected):
         key = submission_key(ann.upload("small", "r.json", valid_captions(), system=str(value)))
         score(site, key, value, spread=0.02, seed=7)  # the same samples of images
     rows = read_board(ann.get(f"{BOARD}?which=all").text)
-    assert [(place, rank, system) for place, rank, _, system in rows] == expected
-    assert systems(ann.get(BOARD).text) == [expected[0][2]]
+    assert [(rank, system) for rank, _, system in rows] == expected
+    assert systems(ann.get(BOARD).text) == [expected[0][1]]
     _, _, body = ann.raw("GET", f"{BOARD}.json?which=all")
-    assert [str(r["rank"]) for r in json.loads(body)["rows"]] == [rank for _, rank, _ in expected]
+    assert [str(r["rank"]) for r in json.loads(body)["rows"]] == [rank for rank, _ in expected]
     admin_rows = read_board(admin.get(f"/admin{BOARD}?which=all").text)
-    assert [row[:2] for row in admin_rows] == [("1", "1"), ("2", "2")]
+    assert [row[0] for row in admin_rows] == ["1", "2"]
 
 
 def test_a_leaderboard_says_if_its_scores_are_of_different_versions(serve_small):
@@ -176,11 +177,11 @@ def test_human_scores_stand_among_the_rows_without_a_place(serve_small):
     ]
     challenge = site.challenges["small"]
     site.store.database.run_blocking(lambda c: save_human_scores(c, challenge, rows))
-    assert [row[:3] for row in read_board(Visitor(url).get(BOARD).text)] == [
-        ("1", "1", "Reds"),
-        ("2", "1", "Blues"),
-        ("–", "–", "people"),
-        ("3", "2", "Greens"),
+    assert [row[:2] for row in read_board(Visitor(url).get(BOARD).text)] == [
+        ("1", "Reds"),
+        ("1", "Blues"),
+        ("–", "people"),
+        ("2", "Greens"),
     ]
     additional = [{**row, "people": "additional captions", "value": 0.99} for row in rows[:1]]
     site.store.database.run_blocking(lambda c: save_human_scores(c, challenge, rows + additional))
@@ -211,14 +212,14 @@ def test_a_page_of_a_leaderboard_is_made_once_until_the_leaderboard_changes(
     assert view()[0] == page
     # What people, workers and the admin change is seen at once.
     teams["Greens"].send("/team/rename", name="Limes")
-    assert [row[2] for row in read_board(view()[0])] == ["Reds", "Blues", "Limes"]
+    assert [row[1] for row in read_board(view()[0])] == ["Reds", "Blues", "Limes"]
     response = teams["Greens"].upload("small", "r.json", valid_captions(), system="better")
     score(site, submission_key(response), 0.9)
-    assert [row[3] for row in read_board(view()[0])] == ["better", "Reds 1", "Blues 0"]
+    assert [row[2] for row in read_board(view()[0])] == ["better", "Reds 1", "Blues 0"]
     human = [{"references": "c2", "metric": "cider", "value": 0.79, "ci_low": 0.7, "ci_high": 0.8}]
     challenge = site.challenges["small"]
     site.store.database.run_blocking(lambda c: save_human_scores(c, challenge, human))
-    assert [row[2] for row in read_board(view()[0])] == ["Limes", "Reds", "Blues", "people"]
+    assert [row[1] for row in read_board(view()[0])] == ["Limes", "Reds", "Blues", "people"]
     admin, key = sign_up_admin(site, url), load_table(site, tables.submissions)[0]["key"]
     admin.send(f"/admin/submissions/{key}/disqualified", page="/admin", why="seen before")
     assert "seen before" in view()[0]
@@ -277,3 +278,18 @@ def test_a_crowd_shares_pages_that_are_no_older_than_its_questions():
     # A page is made for the first who asked, and another for all who asked while it was made.
     assert (first[0], set(first[1:]), set(late)) == (b"all 1", {b"all 2"}, {b"all 2"})
     assert shelf.rendered == ["all 1", "all 2"]
+
+
+@pytest.mark.parametrize(("is_tested", "head"), [(True, "rank"), (False, "place")])
+def test_a_leaderboard_has_ranks_or_places_and_not_both(serve_small, is_tested, head):
+    """Without replicates nothing is tested, so that the place by the score alone stands where ranks would."""
+    site, url = serve_small(visibility=PUBLIC)
+    score_three_teams(site, url)
+    if not is_tested:
+        for replicates in site.store.folder.rglob("drawn.parquet"):
+            replicates.unlink()
+    page = Visitor(url).get(BOARD).text
+    assert read_tables(page)[0][:2] == (head, "system, team, sent (UTC)")
+    last_rank = "2" if is_tested else "3"
+    assert read_board(page)[-1] == (last_rank, "Greens", "Greens 0")
+    assert ("Submissions that share a rank" in page) == is_tested
