@@ -34,11 +34,12 @@ import pyarrow.parquet as pq
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
-from ...datasets.reading.caption_checks import FatalCount, PlacedText, count_fatal
 from ...datasets.reading.kept_rows import copy_kept_rows
 from ...datasets.reading.shard_files import local_copy, name_of_copy
 from ...datasets.reading.shard_rows import CorruptError, read_rows
 from ...datasets.reading.source_files import sha256
+from ...datasets.reading.suspected_faults import PlacedText
+from ...datasets.reading.text_checks import FatalCount, count_fatal
 from ...datasets.schema import item_ids
 from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows

@@ -13,13 +13,7 @@ from typing import Any
 
 from ..caption_texts import replace_surrogates
 from ..errors import InputError
-from .caption_checks import (
-    PlacedText,
-    SuspectedFault,
-    check_captions,
-    check_references,
-    summarise,
-)
+from .caption_checks import check_captions, check_references
 from .caption_names import NameFinder, is_name
 from .caption_rows import CaptionRow, read_caption_rows
 from .cells import (
@@ -32,6 +26,7 @@ from .cells import (
 )
 from .flags import describe_void, find_flags
 from .json_files import JsonSource, Report, field
+from .suspected_faults import PlacedText, SuspectedFault, summarise
 from .table import USUAL_COLUMNS, Columns
 
 #: An image's name, and the number of one of its references.

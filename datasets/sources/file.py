@@ -15,7 +15,7 @@ from .. import registry
 from ..caption_texts import leave_out_of_pairs
 from ..errors import InputError, unknown
 from ..paths import expand_home
-from ..reading.caption_checks import PlacedText, check_captions, check_references, summarise
+from ..reading.caption_checks import check_captions, check_references
 from ..reading.judgement_exports import (
     add_winner,
     drop_missing,
@@ -36,6 +36,7 @@ from ..reading.rating_scales import (
     scales_of_option,
     scales_path,
 )
+from ..reading.suspected_faults import PlacedText, summarise
 from ..reading.table import JudgementColumns, Table, read_table
 from ..reading.votes import count_unread_pairs, has_votes, read_votes
 from ..reading.winners import describe_strengths, read_strengths, read_winners

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.commands.score import score
-from captau.datasets.reading.caption_checks import TEXT_CHECKS
+from captau.datasets.reading.text_checks import TEXT_CHECKS
 from tests.field_files import (
     CAPTIONS,
     CIDER,

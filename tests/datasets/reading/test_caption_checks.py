@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from captau.datasets.reading.caption_checks import PlacedText, check_captions, check_references
+from captau.datasets.reading.caption_checks import check_captions, check_references
+from captau.datasets.reading.suspected_faults import PlacedText
 from tests.field_files import CAPTIONS, REFERENCES
 
 FIRST = CAPTIONS[391895]
