@@ -14,7 +14,7 @@ import pandas as pd
 from ...datasets.caption_texts import NORMALISATIONS
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
-from ...datasets.reading.json_files import STDIN
+from ...datasets.reading.json_source import STDIN
 from ...datasets.reading.packed_files import without_packing
 from ...datasets.reading.shard_files import is_url
 from ...datasets.reading.table import Columns

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...datasets.errors import InputError
 from ...datasets.reading.caption_files import CandidateFile, ReferenceFile
-from ...datasets.reading.json_files import JsonSource
+from ...datasets.reading.json_source import JsonSource
 from ...datasets.reading.yaml_document import YamlDocument
 from ...datasets.reading.yaml_model import YamlModel, validate
 from ...metrics.base import Metric

@@ -25,7 +25,8 @@ from .cells import (
     text_of,
 )
 from .flags import describe_void, find_flags
-from .json_files import JsonSource, Report, field
+from .json_files import Report, field
+from .json_source import JsonSource
 from .suspected_faults import PlacedText, SuspectedFault, summarise
 from .table import USUAL_COLUMNS, Columns
 

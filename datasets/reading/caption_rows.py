@@ -34,8 +34,9 @@ from .conversations import CONVERSATIONS, find_conversation, with_answer
 from .file_kinds import find_kind
 from .flags import FLAGS
 from .json_faults import describe_encoded_twice
-from .json_files import JsonSource, Report
+from .json_files import Report
 from .json_rows import make_rows_of_columns
+from .json_source import JsonSource
 from .table import USUAL_COLUMNS, Table, read_table
 
 #: What each kind of file may be, for messages.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .json_files import JsonSource
+from .json_source import JsonSource
 
 
 def read_json_rows(path: Path) -> Iterator[tuple[str, Any]]:

@@ -38,7 +38,7 @@ from ....datasets.reading.caption_files import (
     read_references,
     read_systems,
 )
-from ....datasets.reading.json_files import JsonSource
+from ....datasets.reading.json_source import JsonSource
 from ....datasets.registry import load
 from ....metrics.base import Floats
 from ....metrics.external import user_code_of

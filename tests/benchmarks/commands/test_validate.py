@@ -20,7 +20,7 @@ from captau.benchmarks.options.validate import ValidateOptions
 from captau.benchmarks.scoring import submission_archive
 from captau.benchmarks.scoring.submission_archive import Faults
 from captau.datasets.errors import InputError
-from captau.datasets.reading import json_files
+from captau.datasets.reading import json_files, json_source
 from captau.datasets.reading.caption_files import read_candidates
 from captau.datasets.reading.table import Columns
 from tests.conftest import AWKWARD, run_captau, says
@@ -439,7 +439,8 @@ def test_a_name_that_is_too_long_cannot_be_read():
 
 
 def test_a_text_with_too_many_containers_is_a_fault(monkeypatch):
-    monkeypatch.setattr(json_files, "MAX_CONTAINERS", 3)
+    for reader in (json_files, json_source):
+        monkeypatch.setattr(reader, "MAX_CONTAINERS", 3)
     faults = Faults(20)
     many = "more than 3 lists and objects; not a file of captions; get a new copy"
     assert check_captions(b"[[[{}]]]", Path("c.json"), "", None, faults) == 0

@@ -16,7 +16,7 @@ from captau.benchmarks.regression.system_baseline import (
 )
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.datasets.reading.caption_files import CandidateFile, ReferenceFile
-from captau.datasets.reading.json_files import JsonSource
+from captau.datasets.reading.json_source import JsonSource
 from tests.conftest import says
 
 SIGNATURE = "bleu_1|n:1"

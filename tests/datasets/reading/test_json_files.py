@@ -18,10 +18,8 @@ from hypothesis import strategies as st
 
 from captau.datasets.caption_texts import replace_surrogates
 from captau.datasets.errors import InputError
-from captau.datasets.reading import json_files
+from captau.datasets.reading import json_files, json_source
 from captau.datasets.reading.json_files import (
-    STDIN,
-    JsonSource,
     field,
     rating,
     read_json,
@@ -30,6 +28,7 @@ from captau.datasets.reading.json_files import (
     read_text,
     texts,
 )
+from captau.datasets.reading.json_source import STDIN, JsonSource
 from captau.datasets.reading.source_files import sha256
 from captau.datasets.schema import Scale, make_items
 from tests.conftest import AWKWARD, give_stdin, says
@@ -142,7 +141,7 @@ def pieces_of(content: bytes) -> list[tuple[str, int, Any]]:
 @pytest.fixture
 def read_in_steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Return a function that says how many bytes of a file are read at a time."""
-    return lambda n_bytes: monkeypatch.setattr(json_files, "_CHUNK", n_bytes)
+    return lambda n_bytes: monkeypatch.setattr(json_source, "_CHUNK", n_bytes)
 
 
 @pytest.fixture
@@ -150,10 +149,11 @@ def allow_entries(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return a function that bounds the bytes of an entry, or the lists and objects in it."""
 
     def allow(*, n_bytes: int | None = None, n_containers: int | None = None) -> None:
-        if n_bytes is not None:
-            monkeypatch.setattr(json_files, "MAX_ENTRY_BYTES", n_bytes)
-        if n_containers is not None:
-            monkeypatch.setattr(json_files, "MAX_CONTAINERS", n_containers)
+        for module in (json_files, json_source):
+            if n_bytes is not None:
+                monkeypatch.setattr(module, "MAX_ENTRY_BYTES", n_bytes)
+            if n_containers is not None:
+                monkeypatch.setattr(module, "MAX_CONTAINERS", n_containers)
 
     return allow
 
@@ -177,7 +177,7 @@ def test_pieces_are_the_whole(
     path = tmp_path / "c.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_files, "_CHUNK", chunk)
+        patch.setattr(json_source, "_CHUNK", chunk)
         found = pieces(path)
     if isinstance(table, list):
         assert repr([value for _, _, value in found]) == repr(table)

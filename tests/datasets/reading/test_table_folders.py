@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from captau.datasets.reading.caption_files import read_candidates, read_references
-from captau.datasets.reading.json_files import JsonSource
+from captau.datasets.reading.json_source import JsonSource
 from captau.datasets.reading.table import read_table
 from captau.datasets.reading.table_folders import holds_table
 from tests.conftest import says
