@@ -38,7 +38,7 @@ To add a kind, write a function like `_system_mean_cells` and name it in `TABLE_
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ from ....conf import own_files
 from ....datasets import registry
 from ....datasets.errors import MissingFileError
 from ....metrics.learned.rater import RaterCard, RaterMetric
+from ....metrics.registry import metric
 from ...runs.results import find_missing_reason
 from ...runs.tables import count_of
 from ...scoring.catalog import usual_protocol
@@ -148,16 +149,20 @@ class TableRebuilder(TableSources):
         if not spec_by_folder or not columns:
             return {}
 
-        rater_table = replace(table, rows=spec_by_folder, columns=columns)
-        rater_cells = self._rebuild_computable(paper, rater_table)
-
         cells: Cells = {}
+        computable: dict[str, Any] = {}
         for column, options in columns.items():
-            reason = self._find_trained_reason(table, options, folders)
+            reason = self._find_rater_reason(table, options, spec_by_folder)
             if reason:
                 cells[row, column] = TableCell.missing(reason)
-                continue
+            else:
+                computable[column] = options
+        if not computable:
+            return cells
 
+        rater_table = replace(table, rows=spec_by_folder, columns=computable)
+        rater_cells = self._rebuild_computable(paper, rater_table)
+        for column in computable:
             column_cells = [rater_cells[folder, column] for folder in spec_by_folder]
             mean = float(np.mean([cell.value for cell in column_cells]))
             distinct_notes = dict.fromkeys(cell.note for cell in column_cells)
@@ -170,21 +175,32 @@ class TableRebuilder(TableSources):
 
         return cells
 
-    def _find_trained_reason(
-        self, table: PaperTable, options: Mapping[str, Any], folders: Sequence[Path]
+    def _find_rater_reason(
+        self, table: PaperTable, options: Mapping[str, Any], spec_by_folder: Mapping[str, str]
     ) -> str:
-        """Return that a rater was trained on images of a column's test, so that raters do not fill it; empty if none was."""
-        if table.kind != "correlation" or table.dataset not in self.caption_sets:
+        """Return why raters do not fill a column: one was trained on its images, or lacks their features; empty else."""
+        if table.kind != "correlation" or self._dataset_reason(table):
+            return ""
+        try:
+            caption_set = self.load(table.dataset)
+        except MissingFileError:
+            # The cells say so themselves.
             return ""
 
         changes = {**table.protocol, **(options.get("protocol") or {})}
         protocol = Protocol.resolve(table.dataset, usual_protocol(table.dataset), changes)
-        selection = EvaluationSet.select(self.load(table.dataset), protocol)
+        selection = EvaluationSet.select(caption_set, protocol)
         images = set(selection.items["image_id"])
-        for folder in folders:
-            n_shared = len(find_training_images(RaterCard.read(folder), images))
+        for folder, spec in spec_by_folder.items():
+            n_shared = len(find_training_images(RaterCard.read(Path(folder)), images))
             if n_shared:
                 return f"{folder} was trained on {n_shared:,} of the {len(images):,} images that it would be tested on"
+
+            unavailability = metric(spec).find_unavailability(
+                selection.items, is_one_of_several=True
+            )
+            if unavailability:
+                return f"{folder} {unavailability}"
 
         return ""
 

@@ -59,6 +59,8 @@ WEIGHT_DECAY = 0.01
 GRADIENT_NORM = 2.0
 #: The share of the steps over which the learning rate rises.
 WARMUP_SHARE = 0.1
+#: Steps of pretraining for each step of contrastive training, where nothing is said of them.
+PRETRAIN_SHARE = 3
 
 
 class Schedule:
@@ -141,11 +143,13 @@ class UmicRecipe(Recipe):
         margin: M.
         learning_rate: AdamW's.
         batch_size: captions of a step, positives and negatives.
-        steps: at most.
+        steps: at most, of contrastive training.
         validate_every: steps between validations; the network of the least validation loss is returned.
         dropout: the network's.
         hidden, layers, heads, intermediate: sizes of a network without `init`.
-        pretrain_steps, pretrain_rate: of a network without `init`.
+        pretrain_steps: of a network without `init`; with None three times `steps`, so that `steps` shortens
+            the whole training.
+        pretrain_rate: AdamW's learning rate in these steps.
     """
 
     regions: str
@@ -166,7 +170,7 @@ class UmicRecipe(Recipe):
     layers: int = 2
     heads: int = 4
     intermediate: int = 256
-    pretrain_steps: int = 0
+    pretrain_steps: int | None = None
     pretrain_rate: float = 1e-3
 
     source_options: ClassVar[tuple[str, ...]] = ("regions",)
@@ -178,7 +182,13 @@ class UmicRecipe(Recipe):
         self.check_range("batch_size", low=1 + len(self.negatives))
         counts = ("steps", "validate_every", "hidden", "layers", "heads", "intermediate")
         self.check_range(*counts, low=1)
-        self.check_range("pretrain_steps", low=0)
+        if self.pretrain_steps is not None:
+            self.check_range("pretrain_steps", low=0)
+        if self.init is not None and self.pretrain_steps:
+            raise InputError(
+                f"rater.pretrain_steps is {self.pretrain_steps}, and rater.init={self.init} is pretrained already; "
+                "leave out one of the two"
+            )
         self.check_range("margin", low=0, is_open=True)
         self.check_range("learning_rate", "pretrain_rate", low=0)
         self.check_range("dropout", low=0, high=1)
@@ -201,6 +211,15 @@ class UmicRecipe(Recipe):
     def _similarities(self) -> tuple[str, ...]:
         """Return where similar images come from."""
         return self.similar or ("regions",)
+
+    @property
+    def _n_pretrain_steps(self) -> int:
+        """Return the number of steps that come before contrastive training."""
+        if self.init is not None:
+            return 0
+        if self.pretrain_steps is None:
+            return PRETRAIN_SHARE * self.steps
+        return self.pretrain_steps
 
     def _folder(self) -> Path | None:
         """Return the folder of the features; None for the demo's.
@@ -256,7 +275,7 @@ class UmicRecipe(Recipe):
             train_table = self.make_table(train_side, regions, pieces, positions, session)
             validation_table = self.make_table(validation_side, regions, pieces, positions, session)
 
-            if self.init is None and self.pretrain_steps:
+            if self._n_pretrain_steps:
                 self._pretrain(network, train_table, validation_table, session)
             if self.head == "rank":
                 self._contrast(network, train_table, validation_table, session)
@@ -341,7 +360,9 @@ class UmicRecipe(Recipe):
             logits = states[is_masked] @ embeddings.T
             return matching + functional.cross_entropy(logits, batch.masked_words[is_masked])
 
-        schedule = Schedule(network, self.pretrain_rate, self.pretrain_steps, self.validate_every)
+        schedule = Schedule(
+            network, self.pretrain_rate, self._n_pretrain_steps, self.validate_every
+        )
         session.train(
             "umic-pretraining",
             network,

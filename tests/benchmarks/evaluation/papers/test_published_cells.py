@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -535,6 +535,17 @@ def test_histories_have_the_validation_of_a_stage(
     }
 
 
+def write_features(folder: Path, image_ids: Sequence[str]) -> dict[str, str]:
+    """Write features of images and of the captions of `made`, and return the options that name them."""
+    ones = np.ones((len(image_ids), 2))
+    np.savez(folder / "images.npz", image_id=np.array(image_ids), embedding=ones)
+    captions = sorted(set(made().items["caption"]))
+    np.savez(
+        folder / "texts.npz", caption=np.array(captions), embedding=np.ones((len(captions), 2))
+    )
+    return {kind: str(folder / f"{kind}.npz") for kind in ("images", "texts")}
+
+
 def test_a_row_of_raters_is_the_mean_of_those_that_fit(
     sources: MadeSources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -550,6 +561,7 @@ def test_a_row_of_raters_is_the_mean_of_those_that_fit(
 
     labels: list[str] = []
     monkeypatch.setitem(published_tables.TABLE_KINDS, "correlation", compute)
+    features = write_features(tmp_path, image_ids=["1", "2", "3"])
     folders: list[Path] = []
     for name, rater, images in (
         ("a", "qe", ("2", "9")),
@@ -560,7 +572,7 @@ def test_a_row_of_raters_is_the_mean_of_those_that_fit(
         folder = tmp_path / name
         folder.mkdir()
         data = {"one": {}} if name != "d" else {}
-        RaterCard(rater, {}, 0, images, "f", {"data": data}).write(folder)
+        RaterCard(rater, features, 0, images, "f", {"data": data}).write(folder)
         folders.append(folder)
     rebuilder = TableRebuilder(
         *(sources.locations, (), sources.store, StepProgress(None)),
@@ -596,6 +608,15 @@ def test_a_row_of_raters_is_the_mean_of_those_that_fit(
     one = replace(rebuilder, rater_folders=tuple(folders[1:]))
     cells = {key: (cell.value, cell.note) for key, cell in one.rebuild("paper", table).items()}
     assert cells["QE", "train"] == (0.75, "1 rater of your own, not the paper's; seen")
+
+    # Image 3, which train images are not, has no features any more.
+    write_features(tmp_path, image_ids=["1", "2"])
+    cells = {key: (cell.value, cell.note) for key, cell in one.rebuild("paper", table).items()}
+    assert cells["QE", "train"][0] == 0.75
+    assert cells["QE", "all"][1].startswith(
+        f"missing: {folders[1]} lacks features of these captions"
+    )
+
     nothing = replace(rebuilder, rater_folders=tuple(folders[2:]))
     assert {cell.note for cell in nothing.rebuild("paper", table).values()} == {
         TableCell.missing("not here").note

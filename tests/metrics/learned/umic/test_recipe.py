@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -43,6 +44,22 @@ TINY = {
 }
 
 
+#: A paper whose row a rater of one's own fills.
+PAPER = """
+# @package papers.mine_2026
+title: "Mine 2026, A paper of one's own"
+citation: "@misc{mine2026, title={A paper of one's own}, author={I, Me}, year={2026}}"
+tables:
+  - table: Table 1
+    kind: correlation
+    dataset: demo
+    protocol: {ratings: per_rating}
+    rows: {UMIC: umic}
+    row_raters: {UMIC: {rater: umic, options: {head: rank}}}
+    columns: {Demo: {coefficient: tau_b}}
+"""
+
+
 def examples(first, last):
     """The demo's candidates of some scenes, which nobody rated."""
     items = demo.load_demo(None).items
@@ -69,7 +86,9 @@ def parts(monkeypatch):
 
 
 def fit(sides, seed=0, folder=None, shuffled=False, **options):
-    recipe = make_recipe("umic", {**TINY, **options})
+    # A network to start from is pretrained already.
+    pretraining = {"pretrain_steps": None} if "init" in options else {}
+    recipe = make_recipe("umic", {**TINY, **pretraining, **options})
     session = TrainingSession(seed, folder, "one", is_control=shuffled)
     return recipe.fit(*sides, session), session
 
@@ -95,6 +114,20 @@ def test_training_needs_no_ratings_and_its_files_load_again(sides, parts, tmp_pa
     np.testing.assert_array_equal(again.predict(rows), scores)
     # The metric reads what was trained, too; only the features are the demo's own.
     assert load_uniter(tmp_path / "model.safetensors", "rank").sizes == model.network.sizes
+
+
+def test_fewer_steps_shorten_the_pretraining_too(sides, parts):
+    """Three steps of pretraining for each of contrastive training, as the demo's 3,000 and 1,000."""
+    _, session = fit(sides, steps=2, pretrain_steps=None)
+    stages = [(row["stage"], row["steps"]) for row in session.history]
+    assert stages == [("umic-pretraining", 2)] * 3 + [("umic", 2)]
+    _, session = fit(sides, steps=1, pretrain_steps=0)
+    assert [row["stage"] for row in session.history] == ["umic"]
+
+
+def test_a_pretrained_network_is_not_pretrained_again():
+    with says("rater.pretrain_steps is 5, and rater.init=u.pt is pretrained already; leave out"):
+        make_recipe("umic", {**TINY, "init": "u.pt", "pretrain_steps": 5})
 
 
 def test_the_seed_determines_the_weights(sides, parts):
@@ -287,6 +320,38 @@ def test_a_rater_lists_the_images_that_it_read_and_no_others(parts, tmp_path):
     assert not rated & set(card["images"])
 
 
+@pytest.mark.training
+def test_a_rater_fills_the_row_of_a_paper_from_another_folder(parts, tmp_path, monkeypatch):
+    """Its card keeps the whole path of the features; the row says whose rater it is."""
+    demo_images = set(demo.load_demo(None).items["image_id"])
+    scenes = [demo.further(number)[0] for number in range(30)]
+    for image in [*demo_images, *(scene.image_id for scene in scenes)]:
+        write_regions(tmp_path / "regions", image, [[0.5] * 4], [[0, 0, 1, 1]], (2, 2))
+    lines = [f"{scene.image_id},a red circle" for scene in scenes]
+    (tmp_path / "captions.csv").write_text("\n".join(["image_id,caption", *lines]))
+    paper = tmp_path / "conf" / "paper"
+    paper.mkdir(parents=True)
+    (paper / "mine_2026.yaml").write_text(PAPER, encoding="utf-8")
+    head = "table,dataset,row,column,published,trained,source,note"
+    number = "Table 1,demo,UMIC,Demo,0.500,no,Mine 2026,"
+    (paper / "mine_2026.csv").write_text(f"{head}\n{number}\n", encoding="utf-8")
+
+    monkeypatch.chdir(tmp_path)
+    options = {**TINY, "regions": "regions", "captions": "captions.csv", "init": "null"}
+    words = [f"rater.{name}={value}" for name, value in options.items()]
+    assert (
+        run_captau("train", "rater=umic", "statistics.interval=none", *words, "output_dir=run") == 0
+    )
+
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    words = ["paper=mine_2026", "raters=../run", "output_dir=out"]
+    assert run_captau("--config-dir", tmp_path / "conf", "reproduce", *words) == 0
+    cells = pd.read_csv("out/comparison.csv", keep_default_na=False).set_index("dataset")
+    assert cells.loc["demo", "note"] == "1 rater of your own, not the paper's"
+    assert float(cells.loc["demo", "reproduced"]) == pytest.approx(0, abs=1)
+
+
 # By hand
 
 
@@ -310,7 +375,7 @@ def test_the_papers_options_are_the_defaults():
         "layers": 2,
         "heads": 4,
         "intermediate": 256,
-        "pretrain_steps": 0,
+        "pretrain_steps": None,
         "pretrain_rate": 1e-3,
     }
 
