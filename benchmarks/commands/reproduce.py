@@ -28,7 +28,8 @@ from ..reporting.run_results import Results
 from ..runs.frames import make_frame, mean_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, tables_as_csv
-from ..runs.tables import MISSING, AnyCell, ResultTable, Row, number_cell
+from ..runs.tables import MISSING, AnyCell, Column, ResultTable, Row, number_cell
+from ..statistics.coefficients.coefficient import coefficient_names, find_coefficient
 
 COMPARISON_COLUMNS = (
     "paper",
@@ -49,11 +50,14 @@ WITHIN_DRAW = "within_draw"
 OTHER_SPLIT = "other_split"
 #: The values of the column `match`, as they are counted; the last is that of cells that are not computed.
 MATCHES = ("true", WITHIN_DRAW, OTHER_SPLIT, "false", "")
-#: What a table says behind a printed number, by match.
-_PRINTED_REMARKS = {
-    "false": "",
-    WITHIN_DRAW: ", within the draw",
-    OTHER_SPLIT: ", of another split",
+#: What stands before a printed number in brackets, by match, and the note that explains it.
+_PRINTED_SIGNS = {
+    "false": ("", "In brackets: the printed number, where it is another."),
+    WITHIN_DRAW: (
+        "≈",
+        "≈: printed, and within the spread of random draws of references, so that it is neither a match nor a difference.",
+    ),
+    OTHER_SPLIT: ("s ", "s: printed of another split, and not compared."),
 }
 
 
@@ -265,8 +269,8 @@ def _comparison_table(
 
         cell = number_cell(float(compared["reproduced"]), 1, compared["decimals"])
         if compared["match"] != "true":
-            printed = f"printed {compared['published']}{_PRINTED_REMARKS[compared['match']]}"
-            cell = replace(cell, text=f"{cell} ({printed})")
+            sign, _ = _PRINTED_SIGNS[compared["match"]]
+            cell = replace(cell, text=f"{cell} ({sign}{compared['published']})")
         cells[key] = cell
 
     columns = list(table.columns)
@@ -278,10 +282,23 @@ def _comparison_table(
 
     is_complete = MISSING not in cells.values()
     notes = [] if is_complete else [f"{MISSING}: not computed, see comparison.csv."]
+    for match, (_, words) in _PRINTED_SIGNS.items():
+        if (comparison["match"] == match).any():
+            notes.append(words)
     if table.note:
         notes.append(f"Note: {' '.join(table.note.split())}.")
     title = f"{paper}, {table.table}: {table.title}"
-    return ResultTable(title, "", columns, rows, notes=[*notes, *copies_notes])
+    heads = [_head_of(column) for column in columns]
+    return ResultTable(title, "", heads, rows, notes=[*notes, *copies_notes])
+
+
+def _head_of(column: str) -> str | Column:
+    """Return a column's head: the sign of a coefficient where a paper's file has its name, as `tau_c`."""
+    if column not in coefficient_names():
+        return column
+
+    coefficient = find_coefficient(column)
+    return Column(coefficient.symbol, coefficient.latex)
 
 
 reproduce = make_function(

@@ -1,10 +1,15 @@
-"""Tables as LaTeX (booktabs) that fit a column of text, or else take the page's width."""
+"""Tables as LaTeX (booktabs) that fit a column of text, or else take the page's width.
+
+A few tables are floats. Many stand where they are written, in one column: as floats they would leave pages half empty.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from dataclasses import replace
+from itertools import accumulate, chain
 
 from ...datasets.errors import escape_controls
 from .tables import (
@@ -13,6 +18,7 @@ from .tables import (
     Cell,
     Column,
     ResultTable,
+    Row,
     legend_lines,
     signature_line,
     split_head,
@@ -22,71 +28,186 @@ from .tables import (
 _MOST_BESIDE = 3
 #: The width of a column of a two-column article, in points.
 _TEXT_COLUMN = 225
+#: The width of the text of a one-column article, in points.
+_TEXT_WIDTH = 340
 #: The sizes of type that a table may have, with the mean width of a character in points.
 _SIZES = {"": 4.9, r"\scriptsize": 3.7}
-#: So many tables may wait for a place; LaTeX before 2015 had room for 18.
+#: The smallest of them, and the height of its lines and of those of notes in it, in points.
+_SMALLEST = r"\scriptsize"
+_LINE_HEIGHTS = {"": 12.0, _SMALLEST: 8.5}
+#: The height that a table may have before it is set in the smallest type, in points; a page has some 550.
+_PAGE_HEIGHT = 500
+#: A table that is more times as wide as a page is divided into panels, one below the other, and not made smaller.
+_MOST_SHRUNK = 1.2
+#: So many tables may be floats; LaTeX before 2015 had room for 18 that wait for a place.
 _MOST_FLOATS = 12
 #: So many rows take most of a page.
 _MANY_ROWS = 30
 
 
 def latex_of(table: ResultTable) -> str:
-    """Return a table that compiles as it stands with the packages that its first lines name.
+    """Return a table as a float that compiles as it stands with the packages that its first lines name.
 
     A number and what stands above, below and behind it are in columns of their own, so that numbers
     stand under one another.
     """
     table = table.with_marks()
-    # Many columns that share no head stand closer together, under heads that are turned or stacked.
-    is_beside = len(table.spans) == len(table.columns) > _MOST_BESIDE
-    size, is_wide = _choose_size(table, is_beside=is_beside)
-    has_tails = [_has_tails(table, index) for index in range(len(table.columns))]
-
-    lines = _head_lines(table, has_tails, is_beside=is_beside, is_wide=is_wide)
-    lines += _body_lines(table, has_tails)
+    size, is_wide = _choose_size(table)
+    is_tall = _estimate_height(table, size, is_wide=is_wide) > _PAGE_HEIGHT
+    if is_tall:
+        # On the page's width notes have fewer lines.
+        size, is_wide = _SMALLEST, True
     environment = "table*" if is_wide else "table"
-    fit = r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-    columns = _column_sides(table, has_tails, is_beside=is_beside, is_wide=is_wide)
     parts = [
         *(f"% {remark}" for remark in _remarks(table, is_wide=is_wide)),
         rf"\begin{{{environment}}}",
-        r"  \centering",
-        rf"  \caption{{{escape_latex(table.title)}}}",
-    ]
-    if table.latex_label:
-        parts.append(rf"  \label{{{table.latex_label}}}")
-    if size:
-        parts.append(f"  {size}")
-    parts += [
-        fit,
-        rf"  \begin{{tabular}}{{{columns}}}",
-        r"    \toprule",
-        *lines,
-        r"    \bottomrule",
-        r"  \end{tabular}}",
-        *_lines_below(table),
+        *_table_lines(table, size, is_wide=is_wide, is_tall=is_tall),
         rf"\end{{{environment}}}",
     ]
     return "\n".join(parts)
 
 
 def join_latex(tables: Sequence[ResultTable]) -> str:
-    """Return tables one below the other; LaTeX holds a limited number of floats, which many tables let out in between."""
-    parts: list[str] = []
-    for number, table in enumerate(tables):
-        if number and number % _MOST_FLOATS == 0:
-            parts.append(r"\clearpage")
-        parts.append(latex_of(table))
+    """Return tables one below the other; many stand where they are written, in one column."""
+    if len(tables) <= _MOST_FLOATS:
+        return "\n\n".join(map(latex_of, tables))
 
+    packages: dict[str, None] = {}
+    for table in tables:
+        packages |= dict.fromkeys(_packages(table))
+    parts = [
+        "\n".join([f"% {package}" for package in packages]),
+        _IN_ONE_COLUMN.format(n_tables=len(tables)),
+        *(_latex_in_place(table) for table in tables),
+        r"\captauend",
+    ]
     return "\n\n".join(parts)
+
+
+#: What stands before many tables. `\captauend`, behind them, goes back to two columns where the article has two.
+_IN_ONE_COLUMN = r"""% {n_tables} tables stand where they are written, in one column: as floats they would leave pages half empty.
+\makeatletter
+\if@twocolumn
+  \onecolumn\raggedbottom
+  \def\captauend{{\par\twocolumn\flushbottom}}
+\else
+  \def\captauend{{\par}}
+\fi
+\makeatother"""
+
+
+def _latex_in_place(table: ResultTable) -> str:
+    """Return a table that stands where it is written, and is not divided between pages."""
+    table = table.with_marks()
+    size = _find_size(table, _TEXT_WIDTH)
+    if size is None:
+        size = _SMALLEST
+    is_tall = _estimate_height(table, size, is_wide=True) > _PAGE_HEIGHT
+    if is_tall:
+        size = _SMALLEST
+    parts = [
+        r"\noindent\begin{minipage}{\linewidth}",
+        r"  \makeatletter\def\@captype{table}\makeatother",
+        *_table_lines(table, size, is_wide=True, is_tall=is_tall),
+        r"\end{minipage}\par\bigskip",
+    ]
+    return "\n".join(parts)
+
+
+def _table_lines(
+    table: ResultTable, size: str, *, is_wide: bool, is_tall: bool = False
+) -> list[str]:
+    """Return what a table's environment holds: caption, numbers and notes."""
+    # Classes such as article leave no room between a caption above and the table.
+    lines = [r"  \centering", rf"  \caption{{{escape_latex(table.title)}}}\smallskip"]
+    if table.latex_label:
+        lines.append(rf"  \label{{{table.latex_label}}}")
+    if size:
+        lines.append(f"  {size}")
+    for number, panel in enumerate(_divide(table) if is_wide else [table]):
+        if number:
+            lines.append(r"  \par\medskip")
+        lines += _tabular_lines(panel, is_wide=is_wide)
+    if not is_tall:
+        return [*lines, *_lines_below(table, r"\footnotesize")]
+
+    # What is higher than a page all the same is made smaller as a whole; LaTeX alone knows the height.
+    return [
+        r"  \begin{lrbox}{0}\begin{minipage}[b]{\linewidth}",
+        *lines,
+        *_lines_below(table, _SMALLEST),
+        r"  \end{minipage}\end{lrbox}",
+        r"  \centering\ifdim\dimexpr\ht0+\dp0>.97\textheight\resizebox*{!}{.97\textheight}{\box0}\else\box0\fi",
+    ]
+
+
+def _tabular_lines(table: ResultTable, *, is_wide: bool) -> list[str]:
+    """Return the rows and heads of a table or of a panel of one."""
+    is_beside = _stand_beside(table)
+    has_tails = [_has_tails(table, index) for index in range(len(table.columns))]
+    columns = _column_sides(table, has_tails, is_beside=is_beside, is_wide=is_wide)
+    return [
+        r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        rf"  \begin{{tabular}}{{{columns}}}",
+        r"    \toprule",
+        *_head_lines(table, has_tails, is_beside=is_beside, is_wide=is_wide),
+        *_body_lines(table, has_tails),
+        r"    \bottomrule",
+        r"  \end{tabular}}",
+    ]
+
+
+def _divide(table: ResultTable) -> list[ResultTable]:
+    """Return a table in panels that have its rows and a part of its columns, where it is much wider than a page."""
+    width = _estimate_width(table, _SIZES[_SMALLEST], are_heads_whole=not _stand_beside(table))
+    n_panels = math.ceil(width / (_MOST_SHRUNK * _TEXT_WIDTH))
+    n_lines = n_panels * len(table.rows)
+    if n_panels == 1 or n_lines * _LINE_HEIGHTS[_SMALLEST] > _PAGE_HEIGHT:
+        return [table]
+
+    # Columns under one head stay together.
+    parts: list[list[int]] = []
+    first = 0
+    for over, n_columns in table.spans:
+        columns = list(range(first, first + n_columns))
+        parts += [columns] if over else [[column] for column in columns]
+        first += n_columns
+
+    n_beside = math.ceil(len(parts) / n_panels)
+    panels: list[ResultTable] = []
+    for start in range(0, len(parts), n_beside):
+        columns = list(chain.from_iterable(parts[start : start + n_beside]))
+        rows: list[Row] = []
+        for row in table.rows:
+            rows.append(replace(row, cells=[row.cells[k] for k in columns] if row.cells else ()))
+        heads = [table.columns[k] for k in columns]
+        panels.append(replace(table, columns=heads, rows=rows))
+    return panels
+
+
+def _stand_beside(table: ResultTable) -> bool:
+    """Tell whether columns that share no head stand closer together, under heads that are turned or stacked.
+
+    These are many datasets, or columns whose heads are wider than a page.
+    """
+    if len(table.spans) == len(table.columns) > _MOST_BESIDE:
+        return True
+
+    shares_heads = any(column.over for column in table.described_columns)
+    return not shares_heads and _fit_size(table, _TEXT_WIDTH, are_heads_whole=True) is None
+
+
+def _packages(table: ResultTable) -> list[str]:
+    """Return the lines that load the packages that a table needs."""
+    packages = ["booktabs", "graphicx"]
+    if table.has_published_rows:
+        packages.append("xcolor")
+    return [rf"\usepackage{{{name}}}" for name in packages]
 
 
 def _remarks(table: ResultTable, *, is_wide: bool) -> list[str]:
     """Return what the first lines say: the packages, and how much room the table takes."""
-    packages = ["booktabs", "graphicx"]
-    if table.has_published_rows:
-        packages.append("xcolor")
-    remarks = [rf"\usepackage{{{name}}}" for name in packages]
+    remarks = _packages(table)
     if is_wide:
         remarks.append(
             "Wider than a column of a two-column article: table* takes the page's width."
@@ -97,24 +218,47 @@ def _remarks(table: ResultTable, *, is_wide: bool) -> list[str]:
     return remarks
 
 
-def _choose_size(table: ResultTable, *, is_beside: bool) -> tuple[str, bool]:
-    """Return the size of type in which a table fits a column of text, and whether it takes the page's width instead.
+def _choose_size(table: ResultTable) -> tuple[str, bool]:
+    """Return the size of type in which a table fits a column of text, and whether it takes the page's width instead."""
+    size = _find_size(table, _TEXT_COLUMN)
+    if size is None:
+        return _SMALLEST, True
+    return size, False
 
-    Args:
-        table: the table.
-        is_beside: whether many datasets have a column each, whose heads are no wider than the numbers.
-    """
+
+def _find_size(table: ResultTable, available: float) -> str | None:
+    """Return the largest size of type in which a table is no wider than so many points; None where there is none."""
+    return _fit_size(table, available, are_heads_whole=not _stand_beside(table))
+
+
+def _fit_size(table: ResultTable, available: float, *, are_heads_whole: bool) -> str | None:
+    """Return what `_find_size` does, with heads in one line, or else turned or stacked ones."""
+    for size, character_width in _SIZES.items():
+        width = _estimate_width(table, character_width, are_heads_whole=are_heads_whole)
+        if width <= available:
+            return size
+    return None
+
+
+def _estimate_width(table: ResultTable, character_width: float, *, are_heads_whole: bool) -> float:
+    """Estimate a table's width in points: characters times the width of a mean one, as LaTeX alone knows the true one."""
     rows = table.rows_with_cells
-    # Characters times the width of a mean one: LaTeX alone knows the true widths.
     n_characters = max([len(table.corner), *(len(row.label) for row in rows)])
     for index, column in enumerate(table.described_columns):
         lengths = [len(_characters_of(row.cells[index], table)) for row in rows]
-        n_characters += max([*lengths, 0 if is_beside else len(column.head)])
-    gaps = (3 if is_beside else 12) * len(table.columns)
-    for size, width in _SIZES.items():
-        if n_characters * width + gaps <= _TEXT_COLUMN:
-            return size, False
-    return list(_SIZES)[-1], True
+        # Heads that are turned or stacked are no wider than the numbers.
+        n_characters += max([*lengths, len(column.head) if are_heads_whole else 0])
+    gaps = (12 if are_heads_whole else 3) * len(table.columns)
+    return n_characters * character_width + gaps
+
+
+def _estimate_height(table: ResultTable, size: str, *, is_wide: bool) -> float:
+    """Estimate the height of a table with its notes in points."""
+    notes = " ".join([*table.lines_below, *(text for _, text in table.footnotes)])
+    # A character of a note is as wide as one of the text at eight tenths of its size.
+    width = _TEXT_WIDTH if is_wide else _TEXT_COLUMN
+    n_note_lines = len(notes) * 0.8 * _SIZES[""] / width
+    return len(table.rows) * _LINE_HEIGHTS[size] + n_note_lines * 0.8 * _LINE_HEIGHTS[""]
 
 
 def _characters_of(cell: AnyCell, table: ResultTable) -> str:
@@ -264,8 +408,8 @@ def _latex_cell(cell: AnyCell, table: ResultTable) -> tuple[str, str]:
     return text, tail
 
 
-def _lines_below(table: ResultTable) -> list[str]:
-    """Return the notes, footnotes and signatures, in the table's width."""
+def _lines_below(table: ResultTable, size: str) -> list[str]:
+    """Return the notes, footnotes and signatures, in the table's width and a size of type."""
     notes = [*legend_lines(table, "Grey"), *table.lines_below]
     footnotes: list[str] = []
     for letter, text in table.footnotes:
@@ -277,7 +421,7 @@ def _lines_below(table: ResultTable) -> list[str]:
         return []
     return [
         r"  \par\smallskip",
-        r"  \begin{minipage}{\linewidth}\footnotesize\raggedright",
+        rf"  \begin{{minipage}}{{\linewidth}}{size}\raggedright",
         *lines,
         r"  \end{minipage}",
     ]
@@ -319,6 +463,7 @@ _LATEX = {
     "×": r"$\times$",
     "−": "$-$",
     "→": r"$\to$",
+    "≈": r"$\approx$",
     "≥": r"$\geq$",
     "█": r"\rule{2pt}{6pt}",
 }

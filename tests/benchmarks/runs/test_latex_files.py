@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from captau.benchmarks.runs.latex_table import join_latex
-from captau.benchmarks.runs.tables import ResultTable, Row, number_cell
+from captau.benchmarks.runs.tables import Column, ResultTable, Row, number_cell
 from tests.conftest import run_captau
 
 TABLES = [
@@ -19,11 +19,63 @@ TABLES = [
 ]
 
 
-def test_many_tables_are_let_out_in_between() -> None:
+#: Twelve columns of long heads, and cells that fill a page.
+WIDE = ResultTable(
+    "Wide",
+    "metric",
+    [f"Long test set {n} of descriptions" for n in range(12)],
+    [Row("x", [number_cell(n + 0.123, 1, 3) for n in range(12)])],
+)
+
+
+#: More rows than a page has lines, and notes that take a third of one.
+TALL = ResultTable(
+    "Tall",
+    "metric",
+    ["A"],
+    [Row(f"metric {n}", [number_cell(n, 1, 1)]) for n in range(60)],
+    notes=["A sentence that explains what the numbers of a column are. "] * 40,
+)
+#: Six dimensions of four columns each, with heads that they share.
+BROAD = ResultTable(
+    "Broad",
+    "system",
+    [
+        Column(head, over=over)
+        for over in ("precision", "recall", "fluency", "conciseness", "inclusive", "total")
+        for head in ("mean", "low", "high", "rank")
+    ],
+    [Row(f"System {n}", [number_cell(n + k / 100, 1, 3) for k in range(24)]) for n in range(5)],
+)
+
+
+def test_many_tables_stand_where_they_are_written() -> None:
+    """As floats they would leave pages half empty."""
     text = join_latex(TABLES)
-    parts = text.split("\\clearpage")
-    assert [part.count(r"\begin{table") for part in parts] == [12, 12, 12, 4]
-    assert "clearpage" not in join_latex(TABLES[:12])
+    assert text.count(r"\begin{table") == 0
+    assert text.count(r"\begin{minipage}{\linewidth}") == text.count(r"\caption{") == 40
+    few = join_latex(TABLES[:12])
+    assert few.count(r"\begin{table}") == 12
+    assert "minipage" not in few
+
+
+def test_heads_that_are_wider_than_a_page_are_stacked() -> None:
+    for number in (1, 13):
+        assert r"Long \\ test \\ set \\ 0 \\ of \\ descriptions" in join_latex([WIDE] * number)
+
+
+def test_a_table_much_wider_than_a_page_is_divided_where_heads_end() -> None:
+    """Each panel has all rows, and whole dimensions."""
+    text = join_latex([BROAD])
+    panels = text.split(r"\begin{tabular}")[1:]
+    assert len(panels) == 2
+    heads = [re.findall(r"\{c\}\{(\w+)\}", panel) for panel in panels]
+    assert heads == [["precision", "recall", "fluency"], ["conciseness", "inclusive", "total"]]
+    for panel in panels:
+        assert re.findall(r"System \d", panel) == [f"System {n}" for n in range(5)]
+    assert "4.000 & 4.010" in panels[0]
+    assert "4.220 & 4.230" in panels[1]
+    assert text.count(r"\caption{") == 1
 
 
 def compile_article(text: str, columns: str, folder: Path) -> str:
@@ -34,13 +86,29 @@ def compile_article(text: str, columns: str, folder: Path) -> str:
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout[-2000:]
+    assert "Float too large" not in done.stdout
     return done.stdout
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on the PATH")
 @pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
 def test_many_tables_compile_without_an_overfull_box(columns: str, tmp_path: Path) -> None:
-    assert "Overfull" not in compile_article(join_latex(TABLES), columns, tmp_path)
+    """Forty small tables leave no page half empty, and the article goes on in its own number of columns."""
+    text = join_latex([*TABLES, WIDE]) + "\nText behind them.\n" + join_latex([WIDE])
+    assert text.count(r"\begin{table*}") == 1
+    printed = compile_article(text, columns, tmp_path)
+    assert "Overfull" not in printed
+    match = re.search(r"\((\d+) pages", printed)
+    assert match is not None
+    assert int(match[1]) <= 8
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on the PATH")
+@pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
+@pytest.mark.parametrize("number", [1, 13])
+def test_tall_and_broad_tables_fit_a_page(number: int, columns: str, tmp_path: Path) -> None:
+    text = join_latex([TALL, BROAD, WIDE] * number)
+    assert "Overfull" not in compile_article(text, columns, tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on the PATH")
