@@ -133,7 +133,9 @@ def comparison_form(text: str) -> str:
         return form
 
     letters = "".join(filter(_is_foreign, lowered))
-    return f"{form}\0{letters}" if letters else form or lowered
+    if letters:
+        return f"{form}\0{letters}"
+    return form or lowered
 
 
 def _is_foreign(character: str) -> bool:
@@ -170,8 +172,10 @@ class OwnReferences:
             words = "repeats one of its image's references"
 
         exactness = f", {self.n_exact:,} of them exactly"
-        if self.n_exact == self.n_copies:
-            exactness = " exactly" if self.n_copies else ""
+        if self.n_copies == 0:
+            exactness = ""
+        elif self.n_exact == self.n_copies:
+            exactness = " exactly"
         elif not self.n_exact:
             exactness = " but for case, blanks or punctuation"
         return f"{share} {words}{exactness}"
@@ -326,10 +330,15 @@ def normalise_thumb(caption: str) -> str:
         >>> [normalise_thumb(caption) for caption in ("a dog runs .", "what a dog !")]
         ['A dog runs.', 'What a dog!']
     """
-    text = _TAIL.sub(lambda tail: "".join(tail[0].split()), caption.strip())
+    text = _TAIL.sub(_join_marks, caption.strip())
     if text and not text.rstrip(_CLOSING).endswith(_FINAL_MARKS):
         text = f"{text}."
     return text[:1].upper() + text[1:]
+
+
+def _join_marks(tail: re.Match[str]) -> str:
+    """Return the final marks of a caption without the blanks before and between them."""
+    return "".join(tail[0].split())
 
 
 #: The rules by name; `none` leaves captions as they are.

@@ -121,7 +121,9 @@ def split_command(arguments: list[str]) -> tuple[Command, list[str]]:
             typed = " ".join(arguments[:2])
             near = difflib.get_close_matches(typed, COMMANDS, n=1, cutoff=0.8)
             is_word = typed.replace(" ", "").isalpha()  # no option, as in `collect port=0`
-            if is_word and " " in "".join(near) and typed not in COMMANDS:
+            # A command of two words, the second of which is misspelt.
+            is_meant = any(" " in command for command in near)
+            if is_word and is_meant and typed not in COMMANDS:
                 raise unknown("command", typed, COMMANDS)
             return COMMANDS[name], arguments[n_words:]
     if arguments == ["data"]:

@@ -123,11 +123,13 @@ def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[TableNote]:
         notes: the subject, a part of it, and its note, which may be empty.
     """
     parts_of: dict[str, set[str]] = {}
-    parts_with: dict[tuple[str, str], dict[str, None]] = {}
+    parts_with: dict[tuple[str, str], list[str]] = {}
     for subject, part, note in notes:
         parts_of.setdefault(subject, set()).add(part)
         if note:
-            parts_with.setdefault((subject, note), {})[part] = None
+            noted_parts = parts_with.setdefault((subject, note), [])
+            if part not in noted_parts:
+                noted_parts.append(part)
 
     sentences: list[TableNote] = []
     for (subject, note), parts in parts_with.items():
@@ -342,7 +344,7 @@ def _judgements_of_copies(selection: EvaluationSet) -> Iterator[str]:
         rated = ratings[ratings["dimension"] == dimension]
         is_of_copy = is_copy.loc[rated["item_id"]].to_numpy()
         means = rated["value"].groupby(is_of_copy).mean()
-        # No copy may have a rating of this dimension.
+        # Perhaps no copy was rated in this dimension, or no other caption.
         if True in means.index:
             rest = f", of the others {means[False]:.2f}" if False in means.index else ""
             yield f"mean {dimension} {means[True]:.2f}{rest}"

@@ -111,6 +111,7 @@ def choose_threshold(
         if points_above.empty:
             return Threshold(value)
 
+        # The curve's next threshold: of those above, the one that keeps the most captions.
         point = points_above.sort_values("n_kept").iloc[-1]
 
     precision = float(point["precision"])

@@ -48,7 +48,9 @@ _PROTOCOL = [o for o in shared.PROTOCOL if o.key in _KINDS_BY_OPTION]
 
 def _has_reference_file(composed: Composed) -> bool:
     """Return whether captions of a file take the place of datasets."""
-    if composed["references"] and tuple(composed["datasets"]) != ("demo",):
+    # The demo is the default, which stands there where nobody names a dataset.
+    names_dataset = tuple(composed["datasets"]) != ("demo",)
+    if composed["references"] and names_dataset:
         raise InputError("give references=FILE or dataset=NAME, not both")
     return bool(composed["references"])
 
@@ -195,7 +197,9 @@ word_agreement.svg and .png.
             raise InputError(
                 "held_out=draw needs kind=captions; for words, held_out=each is the mean of all draws"
             )
-        if self.epsilon != type(self).epsilon and not self.metrics:
+        # The class has the defaults of its fields.
+        is_default = self.epsilon == type(self).epsilon
+        if not is_default and not self.metrics:
             raise InputError("epsilon=… is for the metrics of metrics=; name them too")
 
     @classmethod

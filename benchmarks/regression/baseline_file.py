@@ -111,7 +111,11 @@ def moved(before: float, now: float, reach: float) -> bool:
     """Tell whether a number is off by more than `reach`; NaN equals only NaN."""
     if math.isnan(before) and math.isnan(now):
         return False
-    return before != now and not abs(before - now) <= reach
+    if before == now:
+        return False
+    # The distance to NaN is NaN, which is within no reach.
+    is_within_reach = abs(before - now) <= reach
+    return not is_within_reach
 
 
 def draw_sample(item_ids: Iterable[str], size: int, seed: int) -> list[str]:
@@ -174,9 +178,9 @@ def steady(now: Baseline, before: Baseline | None) -> Baseline:
     if before is None:
         return now
     digits = decimals_of(now.tolerance)
-    reach = 10.0**-digits
+    reach_of_scores = 10.0**-digits
 
-    def keep(new: float, old: float | None, reach: float = reach) -> float:
+    def keep(new: float, old: float | None, reach: float = reach_of_scores) -> float:
         return new if old is None or moved(old, new, reach) else old
 
     metrics = dict(now.metrics)
@@ -221,7 +225,10 @@ def written(baseline: Baseline) -> str:
     lines = [
         f"format: {FORMAT}",
         f"dataset: {yaml_text(baseline.dataset)}",
-        *([f"file: {_flow(baseline.file_options)}"] if baseline.file_options else []),
+    ]
+    if baseline.file_options:
+        lines.append(f"file: {_flow(baseline.file_options)}")
+    lines += [
         f"data: {_flow(baseline.data)}",
         f"protocol: {_flow(vars(baseline.protocol))}",
         f"seed: {baseline.seed}",
@@ -272,7 +279,9 @@ def number(value: float, decimals: int) -> str:
 def _float(value: float) -> str:
     """Return the shortest text that reads back as the same number, in YAML 1.1 as well, which wants a point."""
     mantissa, exponent, power = repr(float(value)).partition("e")
-    return f"{mantissa}{'' if '.' in mantissa else '.0'}{exponent}{power}"
+    if "." not in mantissa:
+        mantissa += ".0"
+    return f"{mantissa}{exponent}{power}"
 
 
 def _flow(value: Any) -> str:
@@ -358,10 +367,11 @@ def _make_protocol_fields() -> type[YamlModel]:
     for name, declared in CHOICES.items():
         # A choice that takes one name or several is written as a list.
         kind: Any = list[str] if declared.type is Any else declared.type
-        if declared.usual is not None:
-            kind = get_args(kind)[0] if type(None) in get_args(kind) else kind
-        else:
+        if declared.usual is None:
             kind = kind | None
+        elif type(None) in get_args(kind):
+            # A choice with a usual value has one in every baseline: `str`, not `str | None`.
+            kind = get_args(kind)[0]
         choice_fields[name] = (kind, declared.usual if declared.is_later else ...)
     return create_model("_ProtocolFields", __base__=YamlModel, **choice_fields)
 
@@ -430,8 +440,9 @@ def check_format(document: YamlDocument, expected: int) -> None:
     """
     version = document.plain.get("format") if isinstance(document.plain, dict) else None
     if isinstance(version, int) and version != expected:
+        line = document.lines[("format",)]
         raise InputError(
-            f"{document.file}:{document.lines['format',]}: format {version}, and this captau reads {expected}; "
+            f"{document.file}:{line}: format {version}, and this captau reads {expected}; "
             f"install the captau that made it, or delete it and make it anew with update=true"
         )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: How many cells of a narrow terminal are left to the labels.
 LABEL_ROOM = 12
-#: The same where a label of a table of numbers has a longer word: as many as it has, up to these.
+#: The most of them in a table of numbers, for a label with a word longer than `LABEL_ROOM`.
 LONGEST_WORD = 24
 #: Letters and digits as they stand above the line in a terminal; there is no such q.
 _RAISED = str.maketrans(
@@ -108,12 +108,16 @@ def _list_cells(table: ResultTable) -> list[Any]:
 
     lines: list[Any] = []
     for row in table.rows:
-        if len(table.heads) == 1 and row.cells:
+        # A row without cells is a heading.
+        if not row.cells:
+            lines.append(Text(row.label, style="italic"))
+            continue
+        if len(table.heads) == 1:
             lines.append(Text.assemble((row.label, "bold"), f": {row.cells[0]}"))
             continue
 
-        lines.append(Text(row.label, style="bold" if row.cells else "italic"))
-        for head, cell in zip(table.heads if row.cells else (), row.cells, strict=True):
+        lines.append(Text(row.label, style="bold"))
+        for head, cell in zip(table.heads, row.cells, strict=True):
             if str(cell):
                 lines.append(Padding(Text(f"{head}: {cell}"), (0, 0, 0, 2)))
     return lines
@@ -127,7 +131,9 @@ def _without_wide_intervals(table: ResultTable, width: int) -> ResultTable:
         return table
 
     bare = replace(table, intervals="none")
-    if _with_tails(bare).rows == _with_tails(table).rows:
+    # Footnotes alone may stand behind the numbers.
+    has_intervals = _with_tails(bare).rows != _with_tails(table).rows
+    if not has_intervals:
         return table
     notes: list[str] = []
     for note in table.notes:
@@ -210,7 +216,8 @@ def _choose_widths(table: ResultTable, width: int | None, *, is_framed: bool) ->
     words = _widest_words(table)
     whole_heads = list(map(max, words, map(_width, table.heads)))
 
-    # Fixed widths: rich may widen columns with least widths until the table is wider than the terminal.
+    # Fixed widths, since rich may widen columns with least widths until the table is wider than the terminal: those of whole
+    # heads where they fit, else those of their words where these do.
     fixed_widths: list[int] = []
     for widths in (words, whole_heads):
         table_width = _least_width(table, widths, is_framed=is_framed)
@@ -277,7 +284,7 @@ def _fit_columns(table: ResultTable, width: int) -> tuple[ResultTable, bool]:
     for group in spare:
         if _fits(fitted, width, is_framed=is_framed):
             break
-        hidden += set(group) - set(hidden)
+        hidden += [index for index in group if index not in hidden]
         fitted = table.without_columns(hidden)
         if is_shortened:
             fitted = _with_short_heads(fitted)

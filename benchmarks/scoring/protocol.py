@@ -490,7 +490,7 @@ class Protocol:
         Raises:
             TypeError: where there is an unknown option, or one is missing.
         """
-        # The first runs lack `level` as well, which digests have always had.
+        # Old runs may lack `level` as well, which is no later field, since digests have it.
         optional = {"level", *cls.later_fields}
         missing = CHOICES.keys() - record.keys() - optional
         if missing:

@@ -68,7 +68,7 @@ def open_score_location(location: str) -> ScoreLocation:
         store = RemotePath(location, _raising_os_errors, PATIENCE)
     except InputError as error:
         raise InputError(f"cache.scores={error}") from error
-    # Found out before anything is scored; what is put is what the next run puts.
+    # Whether it can be written is found out before anything is scored. The object stays: every run puts the same.
     try:
         (store / "captau-store").write_bytes(b"captau's scores\n")
     except OSError as error:
@@ -87,6 +87,7 @@ def _raising_os_errors(url: str) -> Generator[None]:
     except (FileNotFoundError, InputError):
         raise
     except Exception as error:
+        # Without a number of the system's: its `strerror` is the reason, its `filename` the address.
         raise OSError(None, _reason(error), url) from error
 
 

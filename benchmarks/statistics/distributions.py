@@ -106,6 +106,7 @@ def mid_ranks(values: Floats) -> Floats:
     order = np.argsort(columns, axis=0)
     ordered = np.take_along_axis(columns, order, axis=0)
     differs = ordered[1:] != ordered[:-1]
+    # The first value differs from what is before it, and the last from what is behind it; of no values there is neither.
     edge = np.ones((min(1, len(columns)), columns.shape[1]), dtype=bool)
 
     # Equal values stand side by side: each takes the middle between the first and the last of them.
@@ -113,7 +114,9 @@ def mid_ranks(values: Floats) -> Floats:
     first = np.where(np.concatenate([edge, differs]), position, 0.0)
     first = np.maximum.accumulate(first, axis=0)
     last = np.where(np.concatenate([differs, edge]), position, np.inf)
-    last = np.minimum.accumulate(last[::-1], axis=0)[::-1]
+    # From the end on, where the last of equal values comes first.
+    backwards = np.minimum.accumulate(last[::-1], axis=0)
+    last = backwards[::-1]
 
     ranks = np.empty(columns.shape)
     np.put_along_axis(ranks, order, (first + last) / 2, axis=0)

@@ -73,7 +73,9 @@ class CrossValidation:
 
         n_images = int(image.max()) + 1
         grams = np.zeros((n_images, columns.shape[1], columns.shape[1]))
-        np.add.at(grams, image, columns[:, :, None] * columns[:, None, :])
+        # The products of every two columns at each point, shape (n_points, p, p), are added up by image.
+        products = columns[:, :, None] * columns[:, None, :]
+        np.add.at(grams, image, products)
 
         folds = np.arange(n_images) % min(FOLDS, n_images)
         fold = np.random.default_rng(seed).permutation(folds)
@@ -99,7 +101,7 @@ class CrossValidation:
     def _sum_errors(self, columns: list[int], weights: Floats) -> float:
         """Return the squared errors of the fits of some columns, on the images that each leaves out."""
         errors = 0.0
-        for gram, beta in self._fits(columns, weights):
+        for _, gram, beta in self._fits(columns, weights):
             errors += _squared_error(gram, beta, columns)
         return errors
 
@@ -107,16 +109,19 @@ class CrossValidation:
         """Return Kendall's τ_b of ratings and predictions, both of images left out; see `r2`."""
         used = _columns_of(metrics)
         predicted = np.zeros(len(self.columns))
-        for fold, (_, beta) in zip(np.unique(self.fold), self._fits(used, weights), strict=True):
+        for fold, _, beta in self._fits(used, weights):
             is_tested = self.fold[self.image] == fold
             predicted[is_tested] = self.columns[is_tested][:, used] @ beta
 
         # Rounded, so that predictions that differ in their last bits are tied.
         ranked = RankedPairs(np.round(predicted, 10), self.columns[:, -1], self.image)
-        return float(TauB().of_pairs(ranked.pairs(weights[:, None]))[0])
+        # A column of weights, and so one value.
+        pairs = ranked.pairs(weights[:, None])
+        (tau_b,) = TauB().of_pairs(pairs)
+        return float(tau_b)
 
-    def _fits(self, used: list[int], weights: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Yield each fold's sums of products, and the coefficients fitted on the other folds."""
+    def _fits(self, used: list[int], weights: Floats) -> Iterator[tuple[int, Floats, Floats]]:
+        """Yield each fold, its sums of products, and the coefficients fitted on the other folds."""
         weighted = weights[:, None, None] * self.grams
         total = weighted.sum(axis=0)
         for fold in np.unique(self.fold):
@@ -124,7 +129,8 @@ class CrossValidation:
             trained = total - tested
             gram = trained[np.ix_(used, used)]
             target = trained[used, -1]
-            yield tested, np.linalg.lstsq(gram, target, rcond=SINGULAR_SHARE)[0]
+            beta, *_ = np.linalg.lstsq(gram, target, rcond=SINGULAR_SHARE)
+            yield int(fold), tested, beta
 
     def select(self, criterion: str, weights: Floats) -> list[tuple[int, float]]:
         """Select metrics in the order in which each adds most.
@@ -145,7 +151,8 @@ class CrossValidation:
             if np.isnan(values).all():
                 break
             best = int(np.nanargmax(values))
-            path.append((candidates.pop(best), values[best]))
+            path.append((candidates[best], values[best]))
+            del candidates[best]
 
         return path
 

@@ -25,7 +25,9 @@ def is_hub(url: str) -> bool:
 def address_of(url: str) -> str:
     """Return an address at the mirror that HF_ENDPOINT names; others stay."""
     mirror = os.environ.get("HF_ENDPOINT", "").rstrip("/")
-    return mirror + url.removeprefix(HUB) if mirror and is_hub(url) else url
+    if not mirror or not is_hub(url):
+        return url
+    return mirror + url.removeprefix(HUB)
 
 
 def headers_of(url: str) -> dict[str, str]:
@@ -38,14 +40,18 @@ def remedy_of(url: str, status: int) -> str:
     """Return what a person can do about a refusal, to follow its reason; empty where it is none of the hub."""
     if status not in (401, 403) or not is_hub(url):
         return ""
-    page = url.replace("/api/", "/", 1).partition("/resolve/")[0].partition("/tree/")[0]
+    # The repository's page is what stands before a file's path, or before that of a list of files.
+    page = url.replace("/api/", "/", 1)
+    for separator in ("/resolve/", "/tree/"):
+        page = page.partition(separator)[0]
     return f": accept the terms on {page}, and set HF_TOKEN to a token of your account"
 
 
 def listing_of(source: SourceFile) -> str:
     """Return the address that lists the folder of a pattern; empty where the source has no pattern."""
     url = source.downloads[0] if source.downloads else ""
-    if not is_hub(url) or not set("*?") & set(url):
+    has_pattern = "*" in url or "?" in url
+    if not is_hub(url) or not has_pattern:
         return ""
     page, _, rest = url.partition("/resolve/")
     return f"{HUB}/api{page.removeprefix(HUB)}/tree/{posixpath.dirname(rest)}"
@@ -66,7 +72,9 @@ def files_of(source: SourceFile, entries: Any, where: str) -> tuple[list[SourceF
     revision, _, pattern = rest.partition("/")
     files: list[SourceFile] = []
     n_bytes = 0
-    for entry in entries if isinstance(entries, list) else [entries]:
+    # What is no list is refused below, as one entry without a path.
+    listed: list[Any] = entries if isinstance(entries, list) else [entries]
+    for entry in listed:
         path = field(entry, "path", str, where)
         if posixpath.dirname(path) != posixpath.dirname(pattern) or not fnmatchcase(path, pattern):
             continue

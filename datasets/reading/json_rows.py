@@ -34,7 +34,7 @@ def read_json_rows(path: Path) -> Iterator[tuple[str, Any]]:
         elif kind == "value":
             raise InputError(f"{path}:{line}: an object is expected, not {type(value).__name__}")
         else:
-            continue
+            continue  # the key of a list, whose elements follow
         n_rows += 1
 
     if n_rows or not members:

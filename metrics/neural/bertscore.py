@@ -122,7 +122,8 @@ class BertScore(TextModelMetric):
         for texts, same_rows in rows_by_references.items():
             references = _Side(features[[position[text] for text in texts]], weigh)
             for i in same_rows:
-                candidate = _Side(features[[position[rows.captions[i]]]], weigh)
+                candidate_position = position[rows.captions[i]]
+                candidate = _Side(features[[candidate_position]], weigh)
                 short_references, short_candidates = padded[i]
                 by_reference = _matched(candidate, references, short_references, short_candidates)
                 scores[i] = combine(by_reference, axis=1)
@@ -143,17 +144,20 @@ class BertScore(TextModelMetric):
         counts = [len(lengths) for lengths in references]
         candidate_rows = np.repeat(candidates, counts)
         reference_rows = np.concatenate(references)
-        shorter = np.zeros((2, len(candidate_rows)), dtype=bool)
+        is_short_reference = np.zeros(len(reference_rows), dtype=bool)
+        is_short_candidate = np.zeros(len(candidate_rows), dtype=bool)
         if self.padding == "zero":
             for start in range(0, len(candidate_rows), self.batch_size):
                 batch = slice(start, start + self.batch_size)
-                shorter[0, batch] = reference_rows[batch] < reference_rows[batch].max()
-                shorter[1, batch] = candidate_rows[batch] < candidate_rows[batch].max()
+                longest_reference = reference_rows[batch].max()
+                longest_candidate = candidate_rows[batch].max()
+                is_short_reference[batch] = reference_rows[batch] < longest_reference
+                is_short_candidate[batch] = candidate_rows[batch] < longest_candidate
 
         padded: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]] = []
         for count, end in zip(counts, np.cumsum(counts), strict=True):
             pairs = slice(end - count, end)
-            padded.append((shorter[0, pairs], shorter[1, pairs]))
+            padded.append((is_short_reference[pairs], is_short_candidate[pairs]))
         return padded
 
     def _layer(self, model: TextModel) -> int:
@@ -328,17 +332,18 @@ def _matched(
     of_candidate = np.maximum.reduceat(cosines, references.starts, axis=1)
     of_references = cosines.max(axis=0)
 
-    # Padding counts as a cosine of 0, so that no maximum is below it.
+    # Padding counts as a cosine of 0, so that no maximum over a padded text is below it: that of a candidate's token over a
+    # reference, and that of a reference's token over the candidate.
     of_candidate = np.where(short_references, np.maximum(of_candidate, 0), of_candidate)
-    short = np.repeat(short_candidates, references.lengths)
-    of_references = np.where(short, np.maximum(of_references, 0), of_references)
+    is_candidate_padded = np.repeat(short_candidates, references.lengths)
+    of_references = np.where(is_candidate_padded, np.maximum(of_references, 0), of_references)
 
     with np.errstate(invalid="ignore", divide="ignore"):
         precision = candidate.weights @ of_candidate / candidate.weights.sum()
         weighted = references.sums(references.weights * of_references)
         recall = weighted / references.sums(references.weights)
         is_empty = references.is_empty | candidate.is_empty
-        # As bert-score has it: F of what it then sets to 0 is NaN, which becomes 0 as well.
+        # As bert-score has it: F is of P and R before those of empty texts become 0, and is 0 itself only where it is NaN.
         f = np.nan_to_num(2 * precision * recall / (precision + recall), nan=0.0)
 
     precision = np.where(is_empty, 0.0, precision)
@@ -488,8 +493,7 @@ def recall(
                 continue
             is_matched = matched[base][index].copy()
             for earlier in range(index):
-                if earlier != base:
-                    is_matched |= matched[earlier][index]
+                is_matched |= matched[earlier][index]
             added += [(index, int(k)) for k in np.flatnonzero(~is_matched)]
 
         words = list(reference.words)
@@ -499,9 +503,11 @@ def recall(
             other = references[index]
             words.append(other.words[k])
             weights.append(other.weights[k])
-            vectors.append(other.vectors[k + 1 if own_vectors else k])
+            # [CLS] stands before the words, so that row k is the token before word k, which the released code takes.
+            row = k + 1 if own_vectors else k
+            vectors.append(other.vectors[row])
         if not own_vectors:
-            # Row k of `vectors` is the token before the k-th.
+            # It also shifts the vectors: [SEP] comes first, and the last one is lost.
             vectors = [reference.vectors[-1], *vectors][: len(added)]
         completed = np.stack([*reference.inner, *vectors]) if words else reference.inner
 

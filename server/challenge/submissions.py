@@ -473,6 +473,7 @@ class Queries(StoreUser):
         if not is_admin:
             conditions.append(submissions.c.standing != "hidden")
         if not is_admin and not status.is_published:
+            # No team has the number 0: a visitor without a team sees none.
             conditions.append(submissions.c.team == (team or 0))
 
         return status, select_submissions(connection, *conditions, known=known)

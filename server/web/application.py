@@ -149,6 +149,7 @@ class RequestGuard:
                 await _send_text(send, 503, text)
             return
         except Exception:
+            # An application that saw its client go may fail for that; 413 is sent below.
             if not is_too_large:
                 if not has_begun:
                     text = "Something went wrong here. Go back, try again.\n"
@@ -183,6 +184,7 @@ def _is_foreign(scope: Scope, public_host: str) -> bool:
         return relation not in ("same-origin", "none")
 
     origin = headers.get(b"origin")
+    # An origin without a host, such as `null`, is no host of this site, also where the public one is not known.
     hosts = (headers.get(b"host"), public_host or None)
     # Programs name no origin, and no page of another site can use their cookies.
     return origin is not None and urlsplit(origin).netloc not in hosts

@@ -127,16 +127,16 @@ class TrainingSession:
             train, validation: the captions by image id.
         """
         n_images = 0
-        lengths: list[int] = []
+        word_counts: list[int] = []
         for side in (train, validation):
             n_images += len(side)
             for captions in side.values():
-                lengths += [len(text.split()) for text in captions]
+                word_counts += [len(text.split()) for text in captions]
         self.captions = {
             "origin": origin,
             "images": n_images,
-            "captions": len(lengths),
-            "words": sorted(lengths),
+            "captions": len(word_counts),
+            "words": sorted(word_counts),
         }
 
     def rng(self, *names: str | int) -> np.random.Generator:
@@ -151,7 +151,9 @@ class TrainingSession:
 
     def _derive_seed(self, *names: str | int) -> int:
         text = "\0".join(map(str, (self.seed, *names)))
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
+        digest = hashlib.sha256(text.encode()).digest()
+        # Seven bytes, so that the number is one of torch's, which have 64 bits and a sign.
+        return int.from_bytes(digest[:7], "big")
 
     def train(
         self,
@@ -197,7 +199,8 @@ class TrainingSession:
             while state.epoch < epochs and not state.is_stale(patience):
                 number = state.epoch
                 self.reseed(stage, number)
-                row = state.train_epoch(stage, steps(self.rng(stage, number), number), loss)
+                batches = steps(self.rng(stage, number), number)
+                row = state.train_epoch(stage, batches, loss)
 
                 validation = _validate(module, validate)
                 score = validation if higher_is_better else -validation

@@ -27,7 +27,8 @@ from .wording import Wording, load_wording
 MAX_LENGTH = 500
 #: Most of the instructions are for the writer's eye; these expressions check the others.
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-#: The end of a sentence: `!`, `?`, or a period that belongs to no abbreviation, and a capital after it.
+#: What may be the end of a sentence: a word, its mark, and the first letter of the next word. `caption_faults` takes it for
+#: one where that is a capital, and the mark no period of an abbreviation.
 _SENTENCE_END = re.compile(r"([^\W_]*)([.!?])[\"”’)]*\s+[\"“‘(]*(\w)")
 _ABBREVIATIONS = frozenset(
     ["st", "mr", "mrs", "ms", "dr", "prof", "jr", "sr", "mt", "ft", "no", "vs", "ave", "rd", "blvd"]
@@ -104,12 +105,16 @@ class ReferencesForm(Form):
     def captau_files(self, answers: CountedAnswers) -> dict[str, bytes]:
         """Return COCO's caption annotations, for `captau score references=captions.json`."""
         numbers = _image_numbers(answers.units)
-        image_ids = dict.fromkeys(a.unit.image_id for a in answers.answers)
-        images = [{"id": numbers[i], "file_name": i} for i in image_ids]
-        annotations = [
-            {"id": k, "image_id": numbers[a.unit.image_id], "caption": a.value["text"]}
-            for k, a in enumerate(answers.answers, start=1)
-        ]
+        image_ids = dict.fromkeys(answer.unit.image_id for answer in answers.answers)
+        images = [{"id": numbers[image_id], "file_name": image_id} for image_id in image_ids]
+        annotations: list[dict[str, Any]] = []
+        for number, answer in enumerate(answers.answers, start=1):
+            annotation = {
+                "id": number,
+                "image_id": numbers[answer.unit.image_id],
+                "caption": answer.value["text"],
+            }
+            annotations.append(annotation)
         content = {"images": images, "annotations": annotations}
         text = json.dumps(content, ensure_ascii=False, indent=1)
         return {"captions.json": text.encode() + b"\n"}

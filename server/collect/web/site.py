@@ -68,8 +68,9 @@ class StudySite(WebSite):
             study.form.wording.language,
         )
         self.store, self.read_again = store, read_again
-        self.join_limiter = RateLimiter(limits.joins, limits.joins / 60)
-        self.request_limiter = RateLimiter(limits.requests * 3, limits.requests)
+        # Joins are limited by the minute, requests by the second, of which three seconds' may come at once.
+        self.join_limiter = RateLimiter(burst=limits.joins, rate=limits.joins / 60)
+        self.request_limiter = RateLimiter(burst=limits.requests * 3, rate=limits.requests)
         self.agreement = AgreementCache()
 
     @property
@@ -124,7 +125,7 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
                 # A database that holds the study has the ratings that units start with.
                 study = read_study(options.study, options.data_root)
             if wait is not None:
-                unlimited = StudyLimits(*[1_000_000] * 3)
+                unlimited = StudyLimits(joins=1_000_000, logins=1_000_000, requests=1_000_000)
                 study = replace(study, form=study.form.with_wait(wait), limits=unlimited)
             site = StudySite(
                 StudyStore(database, study),
