@@ -23,7 +23,8 @@ from ...metrics.registry import recipe_of
 from ...metrics.text.java import java_program
 from ..runs.output_folder import find_runs
 from ..scoring.catalog import describe_left_out, leave_out_absent, resolve_metrics, usual_protocol
-from ..scoring.protocol import CHOICES, Choice, Protocol
+from ..scoring.protocol import CHOICES, Protocol
+from ..scoring.protocol_choice import Choice
 from ..scoring.score_store import OWN, Locations
 from ..statistics.bootstrap import StatisticsOptions
 from .declaration import (

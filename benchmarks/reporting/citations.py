@@ -16,7 +16,8 @@ from ..runs.finished_run import FinishedRun, check_same_data, read_runs
 from ..runs.latex_table import break_signature, escape_latex
 from ..runs.tables import count_of
 from ..scoring.catalog import MetricStyle, bibliography, read_config
-from ..scoring.protocol import CHOICES, Judged, Protocol
+from ..scoring.protocol import CHOICES, Protocol
+from ..scoring.protocol_choice import Judged
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
 from .bibliography import Bibliography

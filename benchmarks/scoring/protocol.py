@@ -9,9 +9,9 @@ applied in the method that they concern.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,8 @@ from ..statistics.coefficients.coefficient import (
 )
 from ..statistics.levels import LEVELS, level_column
 from ..statistics.preferences import TIE_POLICIES
+from .changed_ratings import ChangedRatings, LeftOutRatings, merge_near, scale_by_rater
+from .protocol_choice import Choice, Judged, as_tuple, choice
 
 #: The policies over references that `k` bears on.
 K_POLICIES = ("first_k", "mean_over_single", "max_over_single")
@@ -41,147 +43,6 @@ K_POLICIES = ("first_k", "mean_over_single", "max_over_single")
 ALL_DIMENSIONS = "all"
 #: The key of a dataset's usual protocol under which the choices stand that are usual for one of its dimensions alone.
 BY_DIMENSION = "by_dimension"
-#: What a number is of, for the words of a choice: any score, ratings, preferences, or one of these two.
-Judged = Literal["", "ratings", "pairs", "judgements"]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The declaration of one choice of the protocol.
-
-    Attributes:
-        usual: its value in the usual protocol, as YAML has it.
-        help: the help text of its option, in which `{values}` stands for all values.
-        values: those that it may have, or a function that lists them; empty where any text is one.
-        words: its clause of a methods section in LaTeX, by value, or for each value but the usual one, which stands at
-            `{value}`; empty for a choice that another one's clause tells.
-        said_of: the numbers whose methods the clause belongs to.
-        noted: whether the line below a table names it always, where it is not the usual one, or never.
-        type: that of its option; Any takes a name or a list of names.
-        takes: the placeholder of its option in help texts.
-        least: the least whole number that it may be; None for a choice that is no number. An unset one, None, is allowed
-            where the type takes it.
-        is_compared: whether numbers that differ in it cannot be compared.
-        is_later: whether older files and digests lack it, which is so of every new choice; see `metrics.base.later_options`.
-        is_signed: whether it changes the texts that are scored, and so belongs to the signatures of scores.
-        change_ratings: returns the ratings of a dataset as a value of the choice has them: scaled, or fewer; None for a
-            choice that leaves them as they are.
-        left_out: what notes say of the ratings that it leaves out, behind their number.
-    """
-
-    usual: Any
-    help: str
-    values: tuple[str, ...] | Callable[[], Iterable[str]] = ()
-    words: str | Mapping[str, str] = ""
-    said_of: Judged = ""
-    noted: Literal["always", "changed", "never"] = "changed"
-    type: Any = str | None
-    takes: str = ""
-    least: int | None = None
-    is_compared: bool = True
-    is_later: bool = False
-    is_signed: bool = False
-    change_ratings: Callable[[CaptionSet, pd.DataFrame, Any], pd.DataFrame] | None = None
-    left_out: str = ""
-
-    def allowed(self) -> tuple[str, ...]:
-        """List the values that it may have; none where any text is one."""
-        return tuple(self.values() if callable(self.values) else self.values)
-
-    def check_number(self, value: Any, key: str) -> None:
-        """Check a value of a choice that is a whole number.
-
-        Raises:
-            InputError: where it is none, or less than `least`.
-        """
-        is_unset = value is None and self.usual is None
-        if self.least is None or is_unset:
-            return
-        if type(value) is not int or value < self.least:
-            raise InputError(f"{key} is {value!r}; a whole number from {self.least} on is expected")
-
-    def clause(self, value: Any) -> str:
-        """Return the clause of a value for a methods section; empty where it has none."""
-        if not isinstance(self.words, str):
-            return self.words.get(value, "")
-        return self.words if value and value != self.usual else ""
-
-
-def _as_tuple(value: Any, key: str) -> tuple[str, ...] | None:
-    """Return one name or several as a tuple, each once."""
-    if value is None:
-        return None
-    if isinstance(value, Mapping):
-        raise InputError(f"protocol.{key} is {value!r}; a name or a list of names is expected")
-
-    is_list = isinstance(value, Iterable) and not isinstance(value, str)
-    names = value if is_list else [value]
-    return tuple(dict.fromkeys(map(str, names)))
-
-
-def choice(usual: Any, help_text: str, **attributes: Any) -> Any:
-    """Declare a field of `Protocol`; the attributes are those of `Choice`."""
-    declared = Choice(usual, help_text, **attributes)
-    default = _as_tuple(usual, "") if declared.type is Any else usual
-    return dataclasses.field(default=default, metadata={"choice": declared})
-
-
-def _scale_by_rater(caption_set: CaptionSet, ratings: pd.DataFrame, scale: str) -> pd.DataFrame:
-    """Return ratings on the scale that `rater_scale` names, without those that have no place on it.
-
-    z-scores that are equal but for rounding are one value, so that equal ratings of equally strict raters stay
-    tied (`merge_near`).
-
-    Raises:
-        LackingError: where z-scores are asked for and the dataset does not say who rated.
-    """
-    if scale == "none":
-        return ratings
-    if caption_set.card.anonymous_raters:
-        raise LackingError(
-            Lack.RATERS,
-            f"protocol.rater_scale={scale} needs to know who rated, and its raters are anonymous; set "
-            "protocol.rater_scale=none",
-            caption_set.name,
-        )
-
-    by_rater = ratings.groupby(["dimension", "rater"], sort=False)["value"]
-    centred = ratings["value"] - by_rater.transform("mean")
-    scores = ratings.assign(value=centred / by_rater.transform("std", ddof=0))
-    scores = scores[by_rater.transform("nunique") > 1]
-    return scores.assign(value=merge_near(scores["value"].to_numpy(dtype=np.float64)))
-
-
-@dataclass(frozen=True)
-class LeftOutRatings:
-    """The ratings that one choice of a protocol left out.
-
-    Attributes:
-        choice: the name of the choice.
-        ratings: those that were left out, columns `RATING_COLUMNS`.
-        among: all that there were before, those included.
-    """
-
-    choice: str
-    ratings: pd.DataFrame
-    among: pd.DataFrame
-
-    def describe(self, dimensions: Collection[str]) -> str:
-        """Say how many ratings of some dimensions were left out, and why; empty where none was."""
-        n_left_out = int(self.ratings["dimension"].isin(dimensions).sum())
-        n_before = int(self.among["dimension"].isin(dimensions).sum())
-        if not n_left_out:
-            return ""
-        reason = CHOICES[self.choice].left_out or f"are left out by protocol.{self.choice}"
-        return f"{n_left_out:,} of {n_before:,} ratings {reason}"
-
-
-@dataclass(frozen=True)
-class ChangedRatings:
-    """A dataset's ratings as a protocol has them, and those that its choices left out."""
-
-    ratings: pd.DataFrame
-    left_out: tuple[LeftOutRatings, ...]
 
 
 @dataclass(frozen=True)
@@ -359,7 +220,7 @@ class Protocol:
         words={"z": "each rater's ratings are standardised to z-scores"},
         said_of="ratings",
         is_later=True,
-        change_ratings=_scale_by_rater,
+        change_ratings=scale_by_rater,
         left_out="have no z-score and are left out, as their raters gave all captions the same",
     )
 
@@ -414,7 +275,7 @@ class Protocol:
         Raises:
             InputError: where a value is not known.
         """
-        named_dimensions = _as_tuple(changes.get("dimension"), "dimension") or ()
+        named_dimensions = as_tuple(changes.get("dimension"), "dimension") or ()
         # Papers quote some dimensions by a coefficient of their own.
         if len(named_dimensions) == 1:
             usual = {**usual, **_usual_of_dimension(dataset, usual, named_dimensions[0])}
@@ -434,7 +295,7 @@ class Protocol:
 
         for key, declared in CHOICES.items():
             if declared.type is Any:
-                values[key] = _as_tuple(values[key], key)
+                values[key] = as_tuple(values[key], key)
         values["split"] = None if values["split"] is None else str(values["split"])
         # These two are tuples also where a dataset's file has null.
         values["dimension"] = values["dimension"] or ()
@@ -738,7 +599,8 @@ class Protocol:
             # Choices keep the index of the rows that they keep, which tells the others.
             is_left_out = ~before.index.isin(ratings.index)
             if is_left_out.any():
-                left_out.append(LeftOutRatings(name, before[is_left_out], before))
+                reason = declared.left_out or f"are left out by protocol.{name}"
+                left_out.append(LeftOutRatings(reason, before[is_left_out], before))
 
         return ChangedRatings(ratings, tuple(left_out))
 
@@ -772,25 +634,6 @@ class Protocol:
             values[:] = merge_near(values.to_numpy(dtype=np.float64))
 
         return values.rename("value").reset_index()
-
-
-#: z-scores whose distance is at most this are one value. They have a standard deviation of 1, and are computed to about
-#: 1e-15; two different ones of ratings on a scale of levels are much further apart.
-Z_TOLERANCE = 1e-9
-
-
-def merge_near(values: np.ndarray) -> np.ndarray:
-    """Replace values that differ by rounding alone by the least of them, so that they are tied; shape (n_values,).
-
-    In ascending order, each value that lies at most `Z_TOLERANCE` above the one before it belongs to that one. Rounding
-    to decimals would part two values that lie at both sides of a half.
-    """
-    distinct, places = np.unique(values, return_inverse=True)
-    is_first = np.diff(distinct, prepend=-np.inf) > Z_TOLERANCE
-    group_of_distinct = np.cumsum(is_first) - 1
-    least_of_group = distinct[is_first]
-    merged = least_of_group[group_of_distinct]
-    return merged[places]
 
 
 #: The choices of a protocol by name.

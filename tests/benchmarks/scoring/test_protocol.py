@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.wording import dataset_notes
 from captau.benchmarks.scoring.catalog import resolve_metrics
-from captau.benchmarks.scoring.protocol import Choice, Protocol, sign
+from captau.benchmarks.scoring.protocol import Protocol, sign
+from captau.benchmarks.scoring.protocol_choice import Choice
 from captau.datasets.caption_texts import find_own_references
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
