@@ -27,7 +27,7 @@ from ..reporting.charts.system_charts import system_figure, win_figures
 from ..reporting.run_results import Results
 from ..runs.frames import groups_of, make_frame, mean_of
 from ..runs.progress_bar import StepProgress
-from ..runs.results import RunClock
+from ..runs.results import METRIC_ORDERS, ORDER_COLUMNS, RunClock
 from ..runs.tables import (
     AnyCell,
     ResultTable,
@@ -205,7 +205,7 @@ def _rank_by_preferences(prepared: PreparedDataset, options: RankOptions) -> Res
         "systems.csv": ranking.systems,
         "best_worst.csv": make_frame([], system_ranking.BEST_WORST_COLUMNS),
         "system_tests.csv": ranking.tests,
-        "metric_orders.csv": ranking.orders,
+        METRIC_ORDERS: ranking.orders,
         "wins.csv": ranking.wins,
         "elo.csv": ranking.elo,
     }
@@ -267,7 +267,7 @@ def _rank_by_ratings(prepared: PreparedDataset, options: RankOptions) -> Results
         "systems.csv": ranking.people.systems,
         "best_worst.csv": ranking.best_worst,
         "system_tests.csv": ranking.people.tests,
-        "metric_orders.csv": ranking.orders,
+        METRIC_ORDERS: ranking.orders,
     }
     objective = _find_objective(ranking.orders, options, ranking.leading_dimension)
     return Results(frames, {}, tables=_tables(ranking, options), objective=objective)
@@ -301,7 +301,7 @@ def _rank_dataset(prepared: PreparedDataset, options: RankOptions) -> _DatasetRa
     systems = selection.keys["system"]
     means = {spec: scores.groupby(systems).mean() for spec, scores in scored.oriented.items()}
     orders = measured.printed_correlations.assign(n_systems=systems.nunique())
-    orders = orders[list(system_ranking.ORDER_COLUMNS)]
+    orders = orders[list(ORDER_COLUMNS)]
 
     return _DatasetRanking(prepared, people, best_worst, orders, means)
 

@@ -180,6 +180,7 @@ def run(options: ScoreOptions) -> ScoreResults:
         scores=scores,
         n_images=_count_images(references),
         file_notes=file_notes,
+        trusted_run=None if evidence is None else evidence.run,
     )
 
     record: dict[str, Any] = {

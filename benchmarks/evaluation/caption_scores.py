@@ -1,7 +1,8 @@
 """Scores of a user's captions, and the reliability of metrics beside them, as `captau score` shows both.
 
-Reliability is a metric's correlation with people, as papers print it or a run measured it (`trust=published`,
-`trust=DIR`), where the captions that people judged are of the kind of the user's (`caption_ranges`).
+Reliability is a metric's correlation with people, as papers print it or a run of `captau bench` or `captau rank`
+measured it (`trust=published`, `trust=DIR`), where the captions that people judged are of the kind of the user's
+(`caption_ranges`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from ...datasets.errors import InputError
 from ...datasets.paths import expand_home
 from ...datasets.schema import ITEM_COLUMNS
 from ..runs.finished_run import FinishedRun, read_run
-from ..runs.tables import TableNote, format_coefficient
+from ..runs.frames import records_of
+from ..runs.results import METRIC_ORDERS
+from ..runs.tables import TableNote, count_of, format_coefficient
 from ..scoring.catalog import read_config, usual_protocol
 from ..scoring.corpus_scores import SystemScores
 from ..scoring.protocol import Protocol
@@ -40,6 +43,8 @@ PUBLISHED = "published"
 UNKNOWN = "not known"
 #: The cell of a metric whose numbers are all of other kinds of captions.
 OUTSIDE = "none for such captions"
+#: The coefficient by which the table of `captau rank` says how a metric orders systems.
+ORDER_HEADLINE = "pairwise_accuracy"
 #: The dimensions, under any name, that rate a caption as a whole.
 _OVERALL = ("", "overall", "total", "mean")
 
@@ -56,6 +61,7 @@ class Reliability:
         low, high: the ends of its interval, NaN where it has none.
         captions: the range of the captions that people judged.
         has_range: whether the lengths of these captions are known.
+        n_systems: the number of systems, where their means are correlated; None where captions are.
     """
 
     coefficient: str
@@ -67,6 +73,13 @@ class Reliability:
     high: float = math.nan
     captions: str = ""
     has_range: bool = True
+    n_systems: int | None = None
+
+    @property
+    def on(self) -> str:
+        """What was correlated: the judgements, and how many systems where these are."""
+        systems = "" if self.n_systems is None else f", {count_of(self.n_systems, 'system')}"
+        return f"{self.judgements}{systems}"
 
     def __str__(self) -> str:
         symbol = find_coefficient(self.coefficient).symbol
@@ -76,7 +89,7 @@ class Reliability:
             width = format_coefficient((self.high - self.low) / 2, self.coefficient)
             text += f" ± {width}"
 
-        text += f" on {self.judgements}"
+        text += f" on {self.on}"
         return text if self.has_range else f"{text}, range not known"
 
     def record(self) -> dict[str, Any]:
@@ -153,10 +166,12 @@ class Evidence:
     Attributes:
         specs: the metrics.
         columns: their numbers.
+        run: the run that measured them; None where they are from papers.
     """
 
     specs: Sequence[str]
     columns: Sequence[_ComparableNumbers]
+    run: FinishedRun | None = None
 
     def apply_to(
         self, captions: Mapping[str, CaptionRange], reference_free: Collection[str] = ()
@@ -205,7 +220,7 @@ def load_evidence(specs: Iterable[str], trust: str | Path | None) -> Evidence | 
 
     Args:
         specs: the metrics.
-        trust: `published`, or the folder of a finished run of `captau bench`, or None.
+        trust: `published`, or the folder of a finished run of `captau bench` or `captau rank`, or None.
 
     Raises:
         InputError: where the folder holds no such run, or one that has no ranges of its captions.
@@ -214,8 +229,11 @@ def load_evidence(specs: Iterable[str], trust: str | Path | None) -> Evidence | 
         return None
 
     specs = list(specs)
-    columns = _published_columns(specs) if trust == PUBLISHED else _run_columns(Path(trust))
-    return Evidence(specs, list(columns))
+    if trust == PUBLISHED:
+        return Evidence(specs, list(_published_columns(specs)))
+
+    finished = _read_trusted_run(Path(trust))
+    return Evidence(specs, list(_run_columns(finished)), finished)
 
 
 def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
@@ -317,14 +335,28 @@ def _name_of(spec: str) -> str:
     return spec.partition("(")[0]
 
 
-def _run_columns(folder: Path) -> Iterable[_ComparableNumbers]:
-    """Read the correlations of a run, by dataset, protocol, dimension and coefficient."""
+def _read_trusted_run(folder: Path) -> FinishedRun:
+    """Open the run that `trust=` names.
+
+    Raises:
+        InputError: where there is none, or it is of a command that correlates no metrics with people.
+    """
     if not expand_home(folder).is_dir():
         raise InputError(f"trust={folder} is neither '{PUBLISHED}' nor the folder of a run")
 
+    finished = read_run(folder)
+    if not finished.has_correlations and METRIC_ORDERS not in finished.files:
+        raise InputError(
+            f"trust={folder} is a run of captau {finished.command}, which correlates no metrics with people; name a run "
+            "of captau bench or captau rank"
+        )
+    return finished
+
+
+def _run_columns(finished: FinishedRun) -> Iterable[_ComparableNumbers]:
+    """Return the correlations of a run, by dataset, protocol, dimension and coefficient."""
     columns: dict[tuple[Any, ...], _ComparableNumbers] = {}
-    finished = read_run(folder, needs="correlations.csv")
-    for row in finished.correlations.to_dict("records"):
+    for row in _correlations_of(finished):
         # A run may have a coefficient of a package that is not installed here.
         if np.isnan(row["value"]) or row["coefficient"] not in coefficient_names():
             continue
@@ -338,13 +370,46 @@ def _run_columns(folder: Path) -> Iterable[_ComparableNumbers]:
             coefficient=row["coefficient"],
             value=row["value"],
             judgements=describe_judgements(row["dataset"], row["dimension"]),
-            source=f"run {folder}, protocol {row['protocol']}",
+            source=f"run {finished.folder}, protocol {row['protocol']}",
             low=row["ci_low"],
             high=row["ci_high"],
             captions=str(columns[key].captions),
+            n_systems=row["n_systems"],
         )
 
     return columns.values()
+
+
+def _correlations_of(finished: FinishedRun) -> list[dict[str, Any]]:
+    """Return a run's correlations as rows, each with the number of systems, None where captions are correlated.
+
+    Of a run of `captau rank` the share of pairs of systems in people's order comes first, as in its table.
+    """
+    rows: list[dict[str, Any]] = []
+    if finished.has_correlations:
+        n_systems: dict[tuple[str, str], int | None] = {}
+        for row in records_of(finished.correlations):
+            key = row["dataset"], row["protocol"]
+            if key not in n_systems:
+                n_systems[key] = count_systems(finished, *key)
+            rows.append({**row, "n_systems": n_systems[key]})
+        return rows
+
+    for row in records_of(finished.metric_orders):
+        options = finished.find_protocol(row["dataset"], "") or {}
+        protocol = str(options.get("name", ""))
+        rows.append({**row, "protocol": protocol, "n_systems": int(row["n_systems"])})
+    return sorted(rows, key=lambda row: row["coefficient"] != ORDER_HEADLINE)
+
+
+def count_systems(finished: FinishedRun, dataset: str, protocol: str) -> int | None:
+    """Return how many systems' means a run correlates; None where it correlates captions, or does not say."""
+    options = finished.find_protocol(dataset, protocol) or {}
+    if options.get("level") != "system" or not finished.has_file("items.parquet"):
+        return None
+
+    items = finished.items
+    return int(items.loc[items["dataset"] == dataset, "system"].nunique())
 
 
 def _run_range(finished: FinishedRun, dataset: str, protocol: str) -> CaptionRange:
@@ -391,30 +456,20 @@ def reliability_notes(
 ) -> Iterator[str]:
     """Yield the lines below a column of correlations: their sources, their captions, and what is missing.
 
+    In brief they are one line.
+
     Args:
         trust: as typed.
         reliability: of the metrics.
         labels: each metric's name in the table.
     """
     is_published = trust == PUBLISHED
-    by_source: dict[str, list[str]] = {}
-    by_dataset: dict[str, str] = {}
-    for spec, number in reliability.by_spec.items():
-        by_source.setdefault(number.source, []).append(labels[spec])
-        by_dataset[number.judgements] = number.captions
-
-    sources = [f"{', '.join(names)}: {source}" for source, names in by_source.items()]
-    if sources:
+    notes: list[str] = []
+    brief: list[str] = []
+    if reliability.by_spec:
         how = "published" if is_published else "measured"
-        datasets = list_words(list(by_dataset))
-        yield TableNote(
-            f"agreement with people: correlations ×100 of captions' scores with people's ratings, not of these "
-            f"captions but as {how} ({'; '.join(sources)}).",
-            brief=f"agreement with people: correlations ×100 on the captions of {datasets}, not on yours.",
-        )
-
-    for dataset, captions in by_dataset.items():
-        yield TableNote.detail(f"{dataset}: {captions}.")
+        notes, brief_source = _source_notes(reliability, labels, how)
+        brief.append(brief_source)
 
     by_mismatch: dict[str, list[str]] = {}
     for spec, mismatch in reliability.outside.items():
@@ -422,18 +477,60 @@ def reliability_notes(
 
     remedy = "run captau bench dataset=NAME output_dir=DIR on {}, and give trust=DIR here."
     for mismatch, names in by_mismatch.items():
-        yield TableNote(
+        notes.append(
             f"{OUTSIDE}, {', '.join(names)}: your captions {mismatch}. To measure the agreement, "
-            + remedy.format("rated captions that are like yours"),
-            brief=f"{OUTSIDE}: your captions {mismatch}.",
+            + remedy.format("rated captions that are like yours")
         )
+    if by_mismatch:
+        # In brief that of the nearest judgements is enough.
+        brief.append(f"{OUTSIDE}: your captions {next(iter(by_mismatch))}.")
 
     if len(reliability.by_spec) + len(reliability.outside) < len(labels):
         measured = f"To measure it, {remedy.format('a dataset with ratings')}"
         reason = f"no published number is known. {measured}"
         words = f"{UNKNOWN}: {reason if is_published else f'not in the run {trust}.'}"
-        brief = f"{UNKNOWN}: not measured yet; trust= takes a run of captau bench."
-        yield TableNote(words, brief=brief if is_published else None)
+        notes.append(words)
+        brief_words = f"{UNKNOWN}: not measured yet; trust= takes a run of captau bench."
+        brief.append(brief_words if is_published else words)
+
+    for index, note in enumerate(notes):
+        yield TableNote(note, brief="" if index else " ".join(brief))
+
+
+def _source_notes(
+    reliability: MetricReliability, labels: Mapping[str, str], how: str
+) -> tuple[list[str], str]:
+    """Return the lines on where the numbers are from and of which captions, and the same in brief.
+
+    Args:
+        reliability: of the metrics, of which one or more have numbers.
+        labels: each metric's name in the table.
+        how: `published` or `measured`.
+    """
+    by_source: dict[str, list[str]] = {}
+    by_dataset: dict[str, str] = {}
+    are_systems: set[bool] = set()
+    for spec, number in reliability.by_spec.items():
+        by_source.setdefault(number.source, []).append(labels[spec])
+        by_dataset[number.on] = number.captions
+        are_systems.add(number.n_systems is not None)
+
+    what = "captions' scores with people's ratings, not of these captions but"
+    of_what = "captions"
+    if are_systems == {True}:
+        what = "systems' mean scores with people's judgements of the systems, not of yours but"
+        of_what = "systems"
+
+    sources = [f"{', '.join(names)}: {source}" for source, names in by_source.items()]
+    notes = [f"agreement with people: correlations ×100 of {what} as {how} ({'; '.join(sources)})."]
+    for dataset, captions in by_dataset.items():
+        notes.append(f"{dataset}: {captions}.")
+
+    datasets = list_words(list(by_dataset))
+    brief = (
+        f"agreement with people: correlations ×100 on the {of_what} of {datasets}, not on yours."
+    )
+    return notes, brief
 
 
 @dataclass(frozen=True)
@@ -511,7 +608,7 @@ class CaptionScores:
                     "n_images": len(scored.items),
                     "agreement": reliability.value if reliability else math.nan,
                     "agreement_coefficient": reliability.coefficient if reliability else "",
-                    "agreement_on": reliability.judgements if reliability else "",
+                    "agreement_on": reliability.on if reliability else "",
                     "agreement_source": reliability.source if reliability else "",
                     "note": join_notes(
                         scored.undefined_note(spec) or interval.note,

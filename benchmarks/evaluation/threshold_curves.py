@@ -20,6 +20,7 @@ import pandas as pd
 from ...datasets.errors import InputError, Lack, LackingError, unknown
 from ...datasets.schema import Scale
 from ...metrics.base import Floats
+from ..runs.tables import TableNote
 
 Row = dict[str, Any]
 
@@ -262,7 +263,10 @@ def describe_good(
         definition = f"{good:g} of the scale or more"
 
     verb = "is" if n_good == 1 else "are"
-    return f"{n_good:,} of {n_items:,} rated captions {verb} good: most of their ratings are {definition}."
+    return TableNote(
+        f"{n_good:,} of {n_items:,} rated captions {verb} good: most of their ratings are {definition}.",
+        brief=f"{n_good:,} of {n_items:,} captions {verb} good: most ratings are {definition}.",
+    )
 
 
 def metric_curve(

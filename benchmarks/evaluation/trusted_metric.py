@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from ..runs.finished_run import FinishedRun, read_run
+from ..runs.finished_run import FinishedRun
 from ..runs.frames import records_of
 from ..runs.tables import format_coefficient
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import find_coefficient
-from .caption_scores import MetricReliability, describe_judgements
+from .caption_scores import MetricReliability, count_systems, describe_judgements
 from .pair_tests import Finding, PairTests, Standing
 from .wording import list_words
 
 
 def describe_trusted_metric(
-    folder: Path, reliability: MetricReliability, labels: Mapping[str, str]
+    finished: FinishedRun, reliability: MetricReliability, labels: Mapping[str, str]
 ) -> str:
     """Say which metrics agree best with people by a run, and at which level; empty where it tested nothing of them.
 
-    Metrics whose difference from the best is not significant are named together with it.
+    Metrics whose difference from the best is not significant are named together with it. `captau rank` tests systems, and
+    no metrics, so that nothing is said by its run.
 
     Args:
-        folder: of the run, as `trust=` names it.
+        finished: the run that `trust=` names.
         reliability: of the metrics, from this run.
         labels: the metrics' names in tables.
     """
     specs_by_column: dict[tuple[str, str], list[str]] = {}
     for spec, number in reliability.by_spec.items():
         specs_by_column.setdefault((number.judgements, number.coefficient), []).append(spec)
-    if not specs_by_column:
+    if not specs_by_column or not finished.has_correlations:
         return ""
 
     # Values of unlike coefficients or judgements do not compare.
@@ -39,7 +39,6 @@ def describe_trusted_metric(
     if len(specs) < 2:
         return ""
 
-    finished = read_run(folder, needs="correlations.csv")
     return _describe_column(finished, *column, {spec: labels[spec] for spec in specs})
 
 
@@ -63,10 +62,7 @@ def _describe_column(
     standings.sort(key=lambda standing: -standing.value)
     options = finished.find_protocol(dataset, protocol) or {}
     are_systems = options.get("level") == "system"
-    n_systems: int | None = None
-    if are_systems and finished.has_file("items.parquet"):
-        items = finished.items
-        n_systems = int(items.loc[items["dataset"] == dataset, "system"].nunique())
+    n_systems = count_systems(finished, dataset, protocol)
 
     tests = _find_tests(finished, standings, dataset, (dimension, coefficient), n_systems)
     best, *followers = standings

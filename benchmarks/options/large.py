@@ -48,7 +48,7 @@ TRUST = Option(
     "trust",
     "published",
     "the source of each metric's agreement with people; published means the papers, DIR a finished"
-    " run of captau bench. It is shown where captions like yours were judged; null shows none",
+    " run of captau bench, or of captau rank for systems. It is shown where captions like yours were judged; null shows none",
     str | None,
     takes="published|DIR",
     is_literal=True,

@@ -25,6 +25,8 @@ from .results import (
     CORPUS_COLUMNS,
     CORRELATION_COLUMNS,
     FORMAT,
+    METRIC_ORDERS,
+    ORDER_COLUMNS,
     OVERVIEW_COLUMNS,
     RANK_COLUMNS,
     RECORD_DIGEST,
@@ -236,6 +238,11 @@ class FinishedRun:
     def significance(self) -> pd.DataFrame:
         """Columns `SIGNIFICANCE_COLUMNS`; of `captau compare` alone."""
         return self._table("significance.csv", SIGNIFICANCE_COLUMNS)
+
+    @cached_property
+    def metric_orders(self) -> pd.DataFrame:
+        """Columns `ORDER_COLUMNS`; of `captau rank` alone."""
+        return self._table(METRIC_ORDERS, ORDER_COLUMNS)
 
     @cached_property
     def corpus(self) -> pd.DataFrame:

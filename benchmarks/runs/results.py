@@ -69,6 +69,18 @@ OVERVIEW_COLUMNS = (
     "rank",
     "note",
 )
+#: The file of `captau rank` on how each metric orders systems, and its columns.
+METRIC_ORDERS = "metric_orders.csv"
+ORDER_COLUMNS = (
+    "dataset",
+    "dimension",
+    "metric",
+    "coefficient",
+    "value",
+    "ci_low",
+    "ci_high",
+    "n_systems",
+)
 RANK_COLUMNS = ("dataset", "dimension", "coefficient", "metric", "rank")
 SIGNIFICANCE_COLUMNS = (
     "dataset",

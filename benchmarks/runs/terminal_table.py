@@ -223,6 +223,16 @@ def _choose_widths(table: ResultTable, width: int | None, *, is_framed: bool) ->
         table_width = _least_width(table, widths, is_framed=is_framed)
         if width is not None and table_width <= width and table.numeric:
             fixed_widths = widths
+    if fixed_widths == words and width is not None:
+        # Heads take what labels leave, so that they have fewer lines.
+        room = width - _least_width(table, words, is_framed=is_framed)
+        room -= _widest_label(table) - _label_room(table)
+        shared_widths = _share_room(words, whole_heads, max(room, 0))
+        # No wider than their lines, once they are folded.
+        fixed_widths = []
+        for head, least, width_of_head in zip(table.heads, words, shared_widths, strict=True):
+            lines = fold_head(head, width_of_head).split("\n")
+            fixed_widths.append(max([least, *map(_width, lines)]))
 
     least_widths: Sequence[int | None] = numbers if table.numeric else [None] * len(words)
     least_label = None
@@ -346,6 +356,12 @@ def _label_room(table: ResultTable) -> int:
     if table.numeric:
         longest_word = min(longest_word, LONGEST_WORD)
     return min(longest_label, max(LABEL_ROOM, longest_word))
+
+
+def _widest_label(table: ResultTable) -> int:
+    """Return the width of the longest label of a row with cells, or of the corner."""
+    labels = [table.corner, *(row.label for row in table.rows_with_cells)]
+    return max(map(_width, labels))
 
 
 def _widest_cells(table: ResultTable) -> list[int]:

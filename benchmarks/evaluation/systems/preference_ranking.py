@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...runs.frames import make_frame
+from ...runs.results import ORDER_COLUMNS
 from ...statistics.bootstrap import (
     Interval,
     StatisticsOptions,
@@ -381,4 +382,4 @@ def _order_rows(
                 }
                 rows.append(row)
 
-    return make_frame(rows, system_ranking.ORDER_COLUMNS)
+    return make_frame(rows, ORDER_COLUMNS)

@@ -54,16 +54,6 @@ SYSTEM_TEST_COLUMNS = (
     "p_value",
     "p_corrected",
 )
-ORDER_COLUMNS = (
-    "dataset",
-    "dimension",
-    "metric",
-    "coefficient",
-    "value",
-    "ci_low",
-    "ci_high",
-    "n_systems",
-)
 BEST_WORST_COLUMNS = ("dataset", "dimensions", "system", "best", "worst")
 #: The note of a system that has a value and no rank.
 UNTESTED = "no rank: no test compares it with every other system"

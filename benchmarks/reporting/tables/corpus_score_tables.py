@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ....datasets.caption_texts import find_own_references
 from ....metrics.base import Metric
-from ...evaluation.caption_scores import PUBLISHED, CaptionScores, reliability_notes
+from ...evaluation.caption_scores import CaptionScores, reliability_notes
 from ...evaluation.pair_tests import PairTests, Standing
 from ...evaluation.trusted_metric import describe_trusted_metric
 from ...evaluation.verdicts import lead_words
 from ...evaluation.wording import CORRECTION_LABELS, half_width_note
+from ...runs.finished_run import FinishedRun
 from ...runs.frames import groups_of, records_of
 from ...runs.tables import (
     MISSING,
@@ -72,6 +72,7 @@ def make_score_tables(
     scores: CaptionScores,
     n_images: Mapping[str, int],
     file_notes: Sequence[str],
+    trusted_run: FinishedRun | None = None,
 ) -> list[ResultTable]:
     """Make all tables of a run.
 
@@ -82,6 +83,7 @@ def make_score_tables(
         scores: of the captions.
         n_images: the number of images of each set of references.
         file_notes: what there is to say of the files, for the lines below the first table.
+        trusted_run: the run that `trust=` names; None where it names none.
     """
     styled_metrics = [(metric.spec, metric_style(metric)) for metric in metrics]
     styled_metrics.sort(key=lambda styled: styled[1].order)
@@ -96,9 +98,9 @@ def make_score_tables(
 
     # Without a metric there is nothing to order systems by.
     verdicts = _verdicts(choices, styled_metrics, scores) if metrics else []
-    if choices.trust not in (None, PUBLISHED):
+    if trusted_run is not None:
         labels = {spec: style.label for spec, style in styled_metrics}
-        verdicts.append(describe_trusted_metric(Path(choices.trust), scores.reliability, labels))
+        verdicts.append(describe_trusted_metric(trusted_run, scores.reliability, labels))
     table = replace(table, verdict=" ".join(filter(None, verdicts)))
     tables = [add_unavailable_rows(table, metrics, remarks, missing)]
     if scores.differences is not None:
@@ -210,7 +212,17 @@ def list_notes(
     """Yield the notes below the table of corpus scores."""
     counts = {scored.references: len(scored.items) for scored in scores.systems}
     fewest = min(counts.values())
-    yield f"{_captions_note(counts, scores)}. {scale_note([style for _, style in metrics])}."
+    has_own_idf = False
+    for spec, _ in metrics:
+        has_own_idf = has_own_idf or (spec.startswith("cider") and "df=" not in spec)
+    has_high_idf = has_own_idf and fewest < IMAGES_OF_PUBLISHED_CIDER
+
+    scored_words = (
+        f"{_captions_note(counts, scores)}. {scale_note([style for _, style in metrics])}."
+    )
+    images = count_of(fewest, "image")
+    brief_warning = f" Compare CIDEr on these {images} alone." if has_high_idf else ""
+    yield TableNote(scored_words, brief=f"{scored_words}{brief_warning}")
 
     if choices.normalise != "none":
         yield f"Captions and references are normalised by the rule {choices.normalise}."
@@ -231,15 +243,11 @@ def list_notes(
             "the references."
         )
 
-    has_own_idf = False
-    for spec, _ in metrics:
-        has_own_idf = has_own_idf or (spec.startswith("cider") and "df=" not in spec)
-    if has_own_idf and fewest < IMAGES_OF_PUBLISHED_CIDER:
-        yield TableNote(
-            f"CIDEr's IDF is counted over the references of {count_of(fewest, 'image')} alone, and the fewer they are, "
+    if has_high_idf:
+        yield TableNote.detail(
+            f"CIDEr's IDF is counted over the references of {images} alone, and the fewer they are, "
             "the higher is CIDEr (by 15 % on 50 of COCO's 5,000 test images, by 7 % on 400): compare it with CIDEr of the "
-            "same images alone. cider(df=FILE) counts it over another set's references (docs/own_captions.md).",
-            brief=f"Compare CIDEr only on these {count_of(fewest, 'image')}, whose references give its IDF.",
+            "same images alone. cider(df=FILE) counts it over another set's references (docs/own_captions.md)."
         )
 
     for note in dict.fromkeys(style.note for _, style in metrics if style.note):
@@ -330,7 +338,6 @@ def rank_by_score(
         higher_is_better: whether the metric's greater scores are better.
     """
     sign = 1 if higher_is_better else -1
-    sign = 1 if higher_is_better else -1
     by_system = corpus.set_index("system")["score"].dropna() * sign
     values = {str(system): float(score) for system, score in by_system.items()}
 
@@ -420,7 +427,6 @@ def score_verdict(
     leaders = standings[metric]
     style = styles[metric]
     if not leaders:
-        return f"{style.label} has no score of these captions."
         return f"{style.label} has no score of these captions."
 
     row = records_of(corpus[corpus["metric"] == metric])[0]

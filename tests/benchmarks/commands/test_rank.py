@@ -13,12 +13,12 @@ import captau
 from captau.benchmarks.commands import rank as rank_module
 from captau.benchmarks.evaluation.systems.system_ranking import (
     BEST_WORST_COLUMNS,
-    ORDER_COLUMNS,
     SYSTEM_COLUMNS,
     SYSTEM_TEST_COLUMNS,
 )
 from captau.benchmarks.evaluation.wording import number_word
 from captau.benchmarks.reporting.charts.figure_files import can_draw
+from captau.benchmarks.runs.results import ORDER_COLUMNS
 from captau.benchmarks.statistics.bradley_terry import fit_strengths
 from tests.benchmarks.printed import lines_of
 from tests.conftest import run_captau, says

@@ -484,6 +484,31 @@ def test_trust_of_a_run(files: Path, demo_files: Path, tmp_path: Path) -> None:
     assert "agreement with people" not in without.tables[0].columns
 
 
+def test_trust_of_a_run_of_rank(demo_files: Path, tmp_path: Path) -> None:
+    """The cells have the share of pairs of systems in people's order; no sentence says which metric agrees best."""
+    folder = tmp_path / "systems"
+    words = ("metrics=[bleu_4,cider]", "statistics.replicates=50", f"output_dir={folder}")
+    assert run_captau("rank", *words) == 0
+    orders = pd.read_csv(folder / "metric_orders.csv")
+    orders = orders[orders["coefficient"] == "pairwise_accuracy"].set_index("metric")
+    found = score(demo_files, ["mine.json"], ["refs.json"], ["bleu_4", "cider"], trust=str(folder))
+    cells = {label: cells[-1] for label, cells in lines_of(found.tables[0])}
+    for spec, label in (("bleu_4", "BLEU-4"), ("cider", "CIDEr")):
+        row: Any = orders.loc[spec]
+        assert cells[label].startswith(f"same order {100 * row['value']:.1f} ±")
+        assert cells[label].endswith(f"on demo, {row['n_systems']} systems")
+    assert "agree best with people" not in found.tables[0].verdict
+    assert any("systems' mean scores with people's judgements" in n for n in found.tables[0].notes)
+    assert set(found.caption_scores.corpus_rows["agreement_on"]) == {"demo, 6 systems"}
+
+
+def test_trust_of_a_run_that_correlates_nothing(demo_files: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "agreement"
+    assert run_captau("agree", f"output_dir={folder}") == 0
+    with says(f"trust={folder} is a run of captau agree", "captau bench or captau rank"):
+        score(demo_files, ["mine.json"], ["refs.json"], ["bleu_4"], trust=str(folder))
+
+
 def test_captions_unlike_those_of_the_evidence_get_no_coefficient(demo_files: Path) -> None:
     """The demo's captions, each said five times over, are longer than any that was judged."""
     captions = json.loads((demo_files / "mine.json").read_text())

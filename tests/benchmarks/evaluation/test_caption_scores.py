@@ -24,6 +24,7 @@ from captau.benchmarks.evaluation.caption_scores import (
     reliability_notes,
 )
 from captau.benchmarks.evaluation.trusted_metric import describe_trusted_metric
+from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.scoring.corpus_scores import SystemScores
 from captau.benchmarks.statistics.bootstrap import Interval
 from captau.benchmarks.statistics.remarks import Note, remark
@@ -46,6 +47,10 @@ ROOT = Path(__file__).parents[3]
             Reliability("accuracy", 0.75, "d (x)", "s", has_range=False),
             "acc. 75.0 on d (x), range not known",
         ),
+        (
+            Reliability("pairwise_accuracy", 0.9, "d (x)", "s", n_systems=5),
+            "same order 90.0 on d (x), 5 systems",
+        ),
     ],
 )
 def test_a_reliability_in_words(number: Reliability, text: str) -> None:
@@ -64,6 +69,7 @@ def test_a_reliability_is_recorded_with_all_it_says() -> None:
         "high": 0.75,
         "captions": "r",
         "has_range": True,
+        "n_systems": None,
     }
 
 
@@ -110,6 +116,13 @@ def test_notes_name_sources_captions_and_what_is_missing() -> None:
         f"{head} measured {sources}",
         *told,
         "not known: not in the run a/run.",
+    ]
+    # In brief all of it is one line, with the first of the reasons.
+    briefs = [note.brief for note in reliability_notes("published", reliability, labels)]
+    assert briefs == [
+        "agreement with people: correlations ×100 on the captions of d and e, not on yours. none for such captions: your "
+        "captions have 9 words (d). not known: not measured yet; trust= takes a run of captau bench.",
+        *[""] * (len(briefs) - 1),
     ]
     del labels["x"]
     assert list(reliability_notes("a/run", reliability, labels)) == [
@@ -396,7 +409,7 @@ def test_a_run_says_which_metrics_agree_best_by_its_tests(tmp_path: Path) -> Non
         numbers = {
             row[3]: Reliability("tau_c", row[4], "flickr8k_expert", f"run {run}") for row in rows
         }
-        return describe_trusted_metric(run, MetricReliability(numbers), labels)
+        return describe_trusted_metric(read_run(run), MetricReliability(numbers), labels)
 
     end = "; how metrics order systems was not tested"
     assert sentence("level", (1, 1, 2)) == (
@@ -408,4 +421,5 @@ def test_a_run_says_which_metrics_agree_best_by_its_tests(tmp_path: Path) -> Non
         f"{end} (run {tmp_path / 'ahead'})."
     )
     assert sentence("untested", (None, None, None)) == ""
-    assert describe_trusted_metric(tmp_path, MetricReliability(), labels) == ""
+    some_run = read_run(tmp_path / "level")
+    assert describe_trusted_metric(some_run, MetricReliability(), labels) == ""

@@ -8,7 +8,14 @@ import pytest
 from rich.console import Console
 
 from captau.benchmarks.runs import terminal_table
-from captau.benchmarks.runs.tables import INTERVALS, Cell, ResultTable, Row, TableNote
+from captau.benchmarks.runs.tables import (
+    INTERVALS,
+    Cell,
+    ResultTable,
+    Row,
+    TableNote,
+    number_cell,
+)
 from captau.benchmarks.runs.terminal_table import rich_of
 
 TEXTS = ResultTable(
@@ -228,3 +235,16 @@ def test_headings_are_italic_and_the_verdict_is_bold():
 def test_an_empty_table_of_texts():
     table = ResultTable("t", "name", ["long head"], [], numeric=False)
     assert lines_at(table, 20)[1] == "┏━━━━━━┳━━━━━━━━━━━┓"
+
+
+@pytest.mark.parametrize(("width", "n_lines"), [(60, 1), (40, 2), (20, 5)])
+def test_heads_take_the_room_that_labels_leave(width, n_lines):
+    """A head of five words has a line where there is room, and a line a word where there is none."""
+    head = "Brier of the base rate"
+    row = Row("CIDEr", [number_cell(0.5, 1, 3), number_cell(1.0, 1, 3)])
+    table = ResultTable("T", "m", ["AUROC", head], [row])
+    lines = [line for line in lines_at(table, width) if "┃" in line]
+    if not lines:  # without a frame
+        lines = lines_at(table, width)[1 : 1 + n_lines]
+    assert len(lines) == n_lines
+    assert set(head.split()) <= set(" ".join(lines).replace("┃", " ").split())
