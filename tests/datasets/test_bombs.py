@@ -19,10 +19,10 @@ from captau.datasets.download.archives import Archive, is_archive
 from captau.datasets.reading import shard_rows
 from captau.datasets.reading.json_files import (
     MAX_CONTAINERS,
-    JsonSource,
     read_json,
     read_json_lines,
 )
+from captau.datasets.reading.json_source import JsonSource
 from captau.datasets.reading.shard_files import Shard, kind_of
 from captau.datasets.reading.shard_rows import read_rows
 from captau.datasets.reading.table import Columns
