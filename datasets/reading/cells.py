@@ -1,4 +1,4 @@
-"""The meaning of one cell of a table or one value of JSON: reference captions, and numbers.
+"""The meaning of one cell of a table or one value of JSON: reference captions, numbers, and what stands for none.
 
 Every reader of references uses `parse_references`, and every reader of numbers in text `parse_number`.
 """
@@ -49,6 +49,8 @@ _IN_BRACKETS = re.compile(r"\[[^\[\]]*\]|\{[^{}]*\}|\[[^\]]*|\{[^}]*", re.DOTALL
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
+#: What stands for a rating that was not given.
+_MISSING = ("", "na", "n/a", "nan", "none", "null", "<na>", "#n/a")
 #: Where an object of a list of references has the text.
 _TEXT_KEYS = ("raw", "caption", "text", "sentence")
 
@@ -213,3 +215,11 @@ def parse_number(value: Any) -> float:
     except OverflowError:
         # A whole number of hundreds of digits; no scale holds infinity.
         return float("inf")
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a cell stands for no rating: empty, None, NaN, or one of these as text."""
+    if value is None or value != value:
+        return True
+
+    return isinstance(value, str) and value.strip().lower() in _MISSING

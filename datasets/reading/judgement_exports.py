@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InputError
-from .cells import parse_number
+from .cells import is_missing, parse_number
 from .flags import FLAGS, describe_void, find_flags
 from .table import Table
 
@@ -97,16 +97,6 @@ _RATERS = {"annotation_id": "annotator", "HITId": "WorkerId"}
 _TRUE = ("true", "1", "yes", "on")
 #: The most columns that an error names.
 _MOST_SUGGESTED = 12
-#: What stands for a rating that was not given.
-_MISSING = ("", "na", "n/a", "nan", "none", "null", "<na>", "#n/a")
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a cell stands for no rating: empty, None, NaN, or one of these as text."""
-    if value is None or value != value:
-        return True
-
-    return isinstance(value, str) and value.strip().lower() in _MISSING
 
 
 def read_export(table: Table) -> Table:

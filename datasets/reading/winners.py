@@ -9,8 +9,7 @@ from typing import Any
 
 from ..errors import InputError, shorten
 from ..preferences import STRENGTHS, derive_winners
-from .cells import parse_number
-from .judgement_exports import is_missing
+from .cells import is_missing, parse_number
 from .table import Table
 
 #: A side of a pair in a verdict, in lower case: `a`, `model_a`, `Caption 1`, `left`, `A is better`.

@@ -486,16 +486,7 @@ def recall(
 
     total = 0.0
     for base, reference in enumerate(references):
-        # Of the other references, the tokens that this one does not match, nor any before the other one.
-        added: list[tuple[int, int]] = []
-        for index in range(len(references)):
-            if index == base:
-                continue
-            is_matched = matched[base][index].copy()
-            for earlier in range(index):
-                is_matched |= matched[earlier][index]
-            added += [(index, int(k)) for k in np.flatnonzero(~is_matched)]
-
+        added = _find_added_tokens(base, matched)
         words = list(reference.words)
         weights = list(reference.weights)
         vectors: list[Floats] = []
@@ -523,6 +514,28 @@ def recall(
         total += weighted * plain
 
     return total / len(references)
+
+
+def _find_added_tokens(
+    base: int, matched: Sequence[Sequence[NDArray[np.bool_]]]
+) -> list[tuple[int, int]]:
+    """Return the tokens that a reference gets from the others: the number of the other one, and that of its token.
+
+    They are those of each other reference that neither this one matches, nor any before the other one.
+
+    Args:
+        base: the number of the reference that gets them.
+        matched: see `recall`.
+    """
+    added: list[tuple[int, int]] = []
+    for index in range(len(matched)):
+        if index == base:
+            continue
+        is_matched = matched[base][index].copy()
+        for earlier in range(index):
+            is_matched |= matched[earlier][index]
+        added += [(index, int(k)) for k in np.flatnonzero(~is_matched)]
+    return added
 
 
 def _best(text: Floats, tokens: Floats) -> Floats:

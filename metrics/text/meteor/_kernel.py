@@ -228,6 +228,12 @@ def _add_match(
 
 
 @_inner
+def _add_word_match(matches: _Matches, n: Any, start2: Any, start1: Any, module: Any) -> int:
+    """Append the match of one word with one word, as `_add_match` does."""
+    return _add_match(matches, n, start2=start2, length2=1, start1=start1, length1=1, module=module)
+
+
+@_inner
 def _share_synset(texts: _WordedTexts, word1: Any, word2: Any) -> bool:
     """Return whether two words share a synset; the synsets of each word are sorted."""
     set_first = texts.set_first
@@ -436,15 +442,7 @@ def _match_words(matches: _Matches, texts: _WordedTexts, pair: _TextPair) -> int
     for start2, word2 in enumerate(words2):
         for start1, word1 in enumerate(words1):
             if key[word1] == key[word2]:
-                n = _add_match(
-                    matches,
-                    n,
-                    start2=start2,
-                    length2=1,
-                    start1=start1,
-                    length1=1,
-                    module=EXACT,
-                )
+                n = _add_word_match(matches, n, start2, start1, EXACT)
         is_equal = is_equal and key[words1[start2]] == key[word2]
 
     # Equal texts match word by word exactly, which no stem or synonym betters.
@@ -454,15 +452,7 @@ def _match_words(matches: _Matches, texts: _WordedTexts, pair: _TextPair) -> int
     for start2, word2 in enumerate(words2):
         for start1, word1 in enumerate(words1):
             if stem[word1] == stem[word2] and key[word1] != key[word2]:
-                n = _add_match(
-                    matches,
-                    n,
-                    start2=start2,
-                    length2=1,
-                    start1=start1,
-                    length1=1,
-                    module=STEM,
-                )
+                n = _add_word_match(matches, n, start2, start1, STEM)
 
     for start2, word2 in enumerate(words2):
         for start1, word1 in enumerate(words1):
@@ -470,15 +460,7 @@ def _match_words(matches: _Matches, texts: _WordedTexts, pair: _TextPair) -> int
             has_common_bit = (mask[word1] & mask[word2]) != 0
             is_other_word = key[word1] != key[word2]
             if has_common_bit and is_other_word and _share_synset(texts, word1, word2):
-                n = _add_match(
-                    matches,
-                    n,
-                    start2=start2,
-                    length2=1,
-                    start1=start1,
-                    length1=1,
-                    module=SYNONYM,
-                )
+                n = _add_word_match(matches, n, start2, start1, SYNONYM)
     return n
 
 

@@ -20,7 +20,7 @@ from typing import IO, Literal
 
 from ....datasets.errors import InputError
 from ..java import OPTIONS, JavaProcess, StalledError, pycocoevalcap_file, silence_message
-from .index import read_function_words
+from .tables import read_function_words
 
 Code = Literal["auto", "en", "cs", "de", "es", "fr", "ru", "other"]
 

@@ -22,7 +22,7 @@ from captau.datasets.cache import cache_folder
 from captau.metrics.progress import LoggedBar, show_bar
 from captau.metrics.text.meteor import _kernel, alignment
 from captau.metrics.text.meteor import index as index_module
-from captau.metrics.text.meteor.index import compile_tables
+from captau.metrics.text.meteor.tables import compile_tables, parse_prefixes
 from captau.metrics.text.meteor.words import Lexicon, WordProperties, find_words, java_hash
 from tests.conftest import says
 
@@ -355,7 +355,7 @@ def test_tables_without_paraphrases(sources):
 
 def test_prefixes_are_read_line_by_line():
     lines = ["# a comment", "", "mr", "pp #NUMERIC_ONLY#", "no #numeric", "  st  x #NUMERIC_ONLY# "]
-    assert index_module.parse_prefixes(lines) == {"mr": False, "pp": True, "no": False, "st": False}
+    assert parse_prefixes(lines) == {"mr": False, "pp": True, "no": False, "st": False}
 
 
 def test_the_table_of_words_worked_by_hand(sources, tmp_path, open_index):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from captau.metrics.text.java import pycocoevalcap_file
-from captau.metrics.text.meteor.index import parse_prefixes
+from captau.metrics.text.meteor.tables import parse_prefixes
 from captau.metrics.text.meteor.words import (
     Lexicon,
     WordProperties,
