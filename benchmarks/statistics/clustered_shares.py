@@ -3,6 +3,11 @@
 The variance of a share is that of its images' sums (linearised, as of a ratio), and Wilson's interval is taken for the number of
 independent captions that would have this variance (Korn and Graubard 1998). `correct_share` corrects the share of bad captions
 that a judge finds for its errors (Rogan and Gladen 1978).
+
+A judge's few errors say little of how alike the captions of an image are: five errors on five images look independent, by luck
+as well as by nature. The design effect, by which the number of captions is divided, is therefore drawn towards that of images
+of one mind, as if `IMAGES_OF_ONE_MIND` images had shown it, and hardly so where many images say otherwise.
+`scripts/checks/simulate_judges.py` has the coverage with and without this, and that of Clopper and Pearson's interval.
 """
 
 from __future__ import annotations
@@ -11,10 +16,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
+from .distributions import normal_quantile, student_quantile
 from .preferences import wilson_interval
 from .weighted_pairs import Floats, Ints, Mask
+
+#: The number of images of one mind that the design effect of a share is drawn towards; chosen by simulation.
+IMAGES_OF_ONE_MIND = 2
 
 
 @dataclass(frozen=True)
@@ -25,12 +33,14 @@ class ClusteredShare:
         value: the share; NaN of no captions.
         n_items: the number of captions that it is of.
         images: the numbers of the images that have one, ascending, shape (n_images,).
+        sizes: how many captions of each of these images are counted, shape (n_images,).
         residuals: of each of these images, how much its captions move the share, shape (n_images,).
     """
 
     value: float
     n_items: int
     images: Ints
+    sizes: Ints
     residuals: Floats
 
     @classmethod
@@ -41,14 +51,14 @@ class ClusteredShare:
             hits: 1 where a caption counts and 0 where it does not, or a number between, shape (n_items,).
             image: the number of each caption's image, shape (n_items,).
         """
-        images, image_index = np.unique(image, return_inverse=True)
+        images, image_index, sizes = np.unique(image, return_inverse=True, return_counts=True)
         if not len(images):
-            return cls(math.nan, 0, images.astype(np.int64), np.zeros(0))
+            return cls(math.nan, 0, images.astype(np.int64), sizes, np.zeros(0))
 
         value = float(np.mean(hits))
         deviations = np.asarray(hits, dtype=np.float64) - value
         sums = np.bincount(image_index, deviations, len(images))
-        return cls(value, len(hits), images.astype(np.int64), sums / len(hits))
+        return cls(value, len(hits), images.astype(np.int64), sizes, sums / len(hits))
 
     @property
     def n_images(self) -> int:
@@ -76,15 +86,35 @@ class ClusteredShare:
         """Return the number of images less one."""
         return self.n_images - 1
 
+    @property
+    def cautious_n(self) -> float:
+        """`effective_n` with its design effect drawn towards that of images of one mind; NaN of fewer than two images."""
+        if math.isnan(self.effective_n):
+            return math.nan
+
+        design_effect = self.n_items / self.effective_n
+        # Where all captions of an image share one fate, a caption counts for one over the size of its image.
+        of_one_mind = float((self.sizes.astype(np.float64) ** 2).sum()) / self.n_items
+        of_one_mind = max(of_one_mind, design_effect)
+
+        # The images that the variance rests on: few where a few of them have all the errors.
+        squares = self.residuals**2
+        n_telling = 0.0
+        if squares.any():
+            n_telling = float(squares.sum() ** 2 / (squares**2).sum())
+
+        total = n_telling * design_effect + IMAGES_OF_ONE_MIND * of_one_mind
+        return self.n_items * (n_telling + IMAGES_OF_ONE_MIND) / total
+
     def interval(self, level: float) -> tuple[float, float]:
-        """Return both ends of Wilson's interval; NaN where there is none."""
+        """Return both ends of Wilson's interval for `cautious_n` captions; NaN where there is none."""
         if math.isnan(self.effective_n):
             return math.nan, math.nan
 
         # Few images: Student's t in place of the normal distribution, as a smaller number of captions.
-        normal = float(ndtri((1 + level) / 2))
-        student = float(stdtrit(self.degrees_of_freedom(), (1 + level) / 2))
-        return wilson_interval(self.value, self.effective_n * (normal / student) ** 2, level)
+        upper = (1 + level) / 2
+        ratio = normal_quantile(upper) / student_quantile(upper, self.degrees_of_freedom())
+        return wilson_interval(self.value, self.cautious_n * ratio**2, level)
 
 
 @dataclass(frozen=True)
@@ -137,7 +167,7 @@ def correct_share(
     if freedom < 1:
         return CorrectedShare(value, unclipped, 0.0, 1.0, is_open=True)
 
-    z = float(stdtrit(freedom, (1 + level) / 2))
+    z = student_quantile((1 + level) / 2, freedom)
     q, variance_q = _draw_to_half(said_bad, z**2)
     t, variance_t = _draw_to_half(bad_said_bad, 2.0)
     f, variance_f = _draw_to_half(good_said_bad, 2.0)

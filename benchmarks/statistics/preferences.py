@@ -132,7 +132,10 @@ def wilson_interval(
     centre = (accuracy + z**2 / (2 * n_pairs)) / shrink
     variance = accuracy * (1 - accuracy) / n_pairs + z**2 / (4 * n_pairs**2)
     half = z * math.sqrt(variance) / shrink
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # A share of nought or one has an end there, which rounding would miss by a last digit.
+    low = 0.0 if accuracy <= 0 else max(0.0, centre - half)
+    high = 1.0 if accuracy >= 1 else min(1.0, centre + half)
+    return low, high
 
 
 def mean_interval(

@@ -1,9 +1,10 @@
 """Do the intervals of `captau calibrate` cover the truth? By simulation of judges whose errors are known.
 
-    python scripts/checks/simulate_judges.py                  # the table, in a minute or two
+    python scripts/checks/simulate_judges.py                  # both tables, in a few minutes
     python scripts/checks/simulate_judges.py draws=200
+    python scripts/checks/simulate_judges.py table=intervals  # the second table alone
 
-A judge says yes to good captions with probability TPR and no to bad ones with probability TNR. Images have three captions. With
+The first table is of judges. A judge says yes to good captions with probability TPR and no to bad ones with probability TNR. Images have three captions. With
 `alike` of 0.5, half of the images lend all their captions one draw, both of being good and of the judge's answer, so that
 captions of an image say less than as many of others. People judged `images` images; the judge also answered about as many
 again that nobody judged, of which another share is bad.
@@ -12,17 +13,28 @@ Each row has the share of 95 % intervals over the draws that hold the true TPR, 
 captions (Rogan and Gladen's, with Fieller's interval), and the share of draws in which the corrected share's interval says
 nothing (0 to 1). The standard error of a share of 2,000 draws is half a point. Draws with fewer than ten good or bad captions,
 which captau refuses, are drawn anew.
+
+The second table says why shares have the interval that they have. It is of shares of which 1, 3, 10 or 30 errors are
+expected, of 40, 100 or 600 images with 1, 3 or 8 captions each, of which all or three of ten are counted, and of none, half
+or all of the images that lend their captions one draw. Four intervals are held against the truth: Wilson's and Clopper and
+Pearson's, each for the effective number of captions of Korn and Graubard (1998), and for the same with its design effect
+drawn to that of images of one mind. A row has the lowest and the mean share of draws that an interval holds, over all of these
+with so many errors, and the mean width as a multiple of the first interval's.
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
+from scipy.stats import beta
 
 from captau.benchmarks.evaluation.judges.calibration import LEAST_OF_A_KIND
 from captau.benchmarks.statistics.clustered_shares import ClusteredShare, correct_share
+from captau.benchmarks.statistics.distributions import normal_quantile, student_quantile
+from captau.benchmarks.statistics.preferences import wilson_interval
 
 CAPTIONS = 3
 LEVEL = 0.95
@@ -119,22 +131,111 @@ def judges() -> list[Judge]:
     return rows
 
 
-def main(n_draws: int) -> None:
-    """Print the table."""
+def print_judges(n_draws: int) -> None:
+    """Print the table of judges."""
     heads = ["TPR", "TNR", "bad", "bad, unlabelled", "images", "alike"]
     heads += ["holds TPR", "TNR", "precision", "corrected", "says nothing"]
-    print(f"| {' | '.join(heads)} |")
-    print(f"|{' --: |' * len(heads)}")
+    print_row(heads)
+    print_row(["--:"] * len(heads))
     for number, judge in enumerate(judges()):
         rng = np.random.default_rng([0, number])
         drawn = [measure(judge, rng) for _ in range(n_draws)]
         shares = 100 * np.mean([holds for holds, _ in drawn], axis=0)
         n_open = 100 * np.mean([is_open for _, is_open in drawn])
         cells = [f"{v:g}" for v in vars(judge).values()]
-        cells += [f"{share:.1f}" for share in [*shares, n_open]]
-        print(f"| {' | '.join(cells)} |", flush=True)
+        print_row([*cells, *(f"{share:.1f}" for share in [*shares, n_open])])
+
+
+def print_row(cells: list[str]) -> None:
+    """Print a row of a table."""
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+#: How many errors are expected, and the images, their captions, the share of them that is counted, and `alike`.
+ERRORS = (1, 3, 10, 30)
+SHAPES = tuple(product((40, 100, 600), (1, 3, 8), (1.0, 0.3), (0.0, 0.5, 1.0)))
+INTERVALS = ("Wilson", "Clopper–Pearson", "Wilson, drawn", "Clopper–Pearson, drawn")
+
+
+def draw_share(
+    shape: tuple[int, int, float, float], error_rate: float, rng: np.random.Generator
+) -> ClusteredShare:
+    """Draw captions with that rate of errors, and return the share that is right; at least ten captions are counted."""
+    n_images, n_captions, counted, alike = shape
+    image = np.repeat(np.arange(n_images), n_captions).reshape(n_images, n_captions)
+    while True:
+        is_alike = rng.random((n_images, 1)) < alike
+        luck, choice = rng.random((2, n_images, n_captions))
+        is_right = np.where(is_alike, luck[:, :1], luck) >= error_rate
+        is_counted = np.where(is_alike, choice[:, :1], choice) < counted
+        if is_counted.sum() >= LEAST_OF_A_KIND:
+            return ClusteredShare.measure(is_right[is_counted], image[is_counted])
+
+
+def clopper_pearson_interval(share: float, n: float, level: float) -> tuple[float, float]:
+    """Return Clopper and Pearson's interval of a share (1934) of n captions, which need not be a whole number."""
+    n_hits = share * n
+    n_misses = n - n_hits
+    tail = (1 - level) / 2
+    low = float(beta.ppf(tail, n_hits, n_misses + 1)) if share > 0 else 0.0
+    high = float(beta.ppf(1 - tail, n_hits + 1, n_misses)) if share < 1 else 1.0
+    return low, high
+
+
+def intervals_of(share: ClusteredShare) -> list[tuple[float, float]]:
+    """Return the four `INTERVALS` of a share."""
+    upper = (1 + LEVEL) / 2
+    ratio = normal_quantile(upper) / student_quantile(upper, share.degrees_of_freedom())
+    intervals: list[tuple[float, float]] = []
+    for n in (share.effective_n, share.cautious_n):
+        intervals.append(wilson_interval(share.value, n * ratio**2, LEVEL))
+        intervals.append(clopper_pearson_interval(share.value, n * ratio**2, LEVEL))
+    return intervals
+
+
+def print_intervals(n_draws: int) -> None:
+    """Print the table of intervals."""
+    heads = ["errors", "shares"]
+    heads += [f"{name}: {what}" for name in INTERVALS for what in ("lowest", "mean", "width")]
+    print_row(heads)
+    print_row(["--:"] * len(heads))
+    for n_errors in ERRORS:
+        holds: list[np.ndarray] = []
+        widths: list[np.ndarray] = []
+        for number, shape in enumerate(SHAPES):
+            n_images, n_captions, counted, alike = shape
+            # An image that lends all its captions one draw counts with all of them, or with none.
+            error_rate = n_errors / (n_images * n_captions * counted)
+            has_draws_of_one_kind = n_captions == 1 and alike > 0
+            if error_rate > 0.3 or has_draws_of_one_kind:
+                continue
+
+            rng = np.random.default_rng([1, n_errors, number])
+            ends: list[list[tuple[float, float]]] = []
+            for _ in range(n_draws):
+                ends.append(intervals_of(draw_share(shape, error_rate, rng)))
+            low, high = np.moveaxis(np.array(ends), 2, 0)
+            truth = 1 - error_rate
+            holds.append(100 * np.mean((low <= truth) & (truth <= high), axis=0))
+            widths.append(np.mean(high - low, axis=0))
+
+        lowest = np.min(holds, axis=0)
+        mean = np.mean(holds, axis=0)
+        width = np.mean(np.array(widths) / np.array(widths)[:, :1], axis=0)
+        cells = [f"{n_errors}", f"{len(holds)}"]
+        for least, usual, times in zip(lowest, mean, width, strict=True):
+            cells += [f"{least:.1f}", f"{usual:.1f}", f"{times:.2f}"]
+        print_row(cells)
+
+
+def main(n_draws: int, table: str) -> None:
+    """Print both tables, or one of them."""
+    if table in ("judges", "all"):
+        print_judges(n_draws)
+    if table in ("intervals", "all"):
+        print_intervals(n_draws)
 
 
 if __name__ == "__main__":
     typed = dict(word.split("=") for word in sys.argv[1:])
-    main(int(typed.get("draws", 2000)))
+    main(int(typed.get("draws", 2000)), typed.get("table", "all"))

@@ -20,9 +20,50 @@ def test_a_share_whose_images_are_of_one_mind() -> None:
     assert share.effective_n == pytest.approx(0.25 / (4 * 0.125**2 * 4 / 3))
     assert share.effective_n == pytest.approx(3)
 
+    # The design effect is 8 / 3, and that of images of one mind, of two captions, is no greater: nothing is drawn.
+    assert share.cautious_n == pytest.approx(3)
     # Student's t of 3 degrees of freedom, 3.182446, in place of 1.959964.
     expected = wilson_interval(0.5, 3 * (1.959964 / 3.182446) ** 2)
     assert share.interval(0.95) == pytest.approx(expected, abs=1e-6)
+
+
+def test_few_errors_draw_the_design_effect_towards_images_of_one_mind() -> None:
+    """Of 10 images of two captions two have one error each: 18 of 20, whose residuals are ±.04 twice and .01 eight times.
+
+    r is (2·1 - 1.8 - 1) / 20 = -.04 for an image with an error, and .01 for one without: Σ r² = .004, Σ r⁴ = 5.2e-6.
+    The variance is .004 · 10/9, and the effective number .09 / .00444 = 20.25, at most 20: a design effect of 1. As many images
+    tell it as .004² / 5.2e-6 = 3.08; with two of one mind, of a design effect of 2, it is (3.08 + 4) / 5.08.
+    """
+    hits = np.ones(20)
+    hits[[0, 2]] = 0
+    share = ClusteredShare.measure(hits, np.repeat(np.arange(10), 2))
+    assert share.effective_n == 20
+    n_telling = 0.004**2 / (2 * 0.04**4 + 8 * 0.01**4)
+    assert n_telling == pytest.approx(3.08, abs=0.005)
+    assert share.cautious_n == pytest.approx(20 * (n_telling + 2) / (n_telling + 4))
+    # Captions of their own images have nothing that could be alike.
+    assert made_share(18, 20).cautious_n == pytest.approx(made_share(18, 20).effective_n)
+
+
+def test_many_images_decide_for_themselves() -> None:
+    """Of 2,000 images of three captions whose errors are independent, the number of captions hardly shrinks."""
+    rng = np.random.default_rng(3)
+    share = ClusteredShare.measure(rng.random(6000) < 0.8, np.repeat(np.arange(2000), 3))
+    assert 0.97 < share.cautious_n / share.effective_n < 1
+
+
+@pytest.mark.parametrize("n_captions", [1, 3, 8])
+def test_intervals_of_few_errors_hold_the_truth(n_captions: int) -> None:
+    """Of 100 images half of which lend their captions one draw, with 3 % errors; 80 to 94 % did before."""
+    rng = np.random.default_rng(7)
+    image = np.repeat(np.arange(100), n_captions)
+    n_held = 0
+    for _ in range(500):
+        luck = rng.random((100, n_captions))
+        luck = np.where(rng.random((100, 1)) < 0.5, luck[:, :1], luck)
+        low, high = ClusteredShare.measure(luck.ravel() >= 0.03, image).interval(0.95)
+        n_held += low <= 0.97 <= high
+    assert 0.945 <= n_held / 500 <= 1
 
 
 def test_images_that_hold_both_are_worth_no_more_than_their_captions() -> None:
@@ -41,6 +82,12 @@ def test_a_share_that_never_fails_has_an_interval() -> None:
     assert high == 1.0
     n = 3 * (1.959964 / 4.302653) ** 2
     assert low == pytest.approx(n / (n + 1.959964**2), abs=1e-6)
+
+
+@pytest.mark.parametrize("n", range(2, 60))
+def test_a_share_of_all_ends_at_one_and_of_none_at_nought(n: int) -> None:
+    assert made_share(n, n).interval(0.95)[1] == 1.0
+    assert made_share(0, n).interval(0.95)[0] == 0.0
 
 
 def test_no_captions_and_one_image_have_none() -> None:
@@ -101,7 +148,7 @@ def test_a_judge_who_does_not_tell_good_from_bad_says_nothing() -> None:
 def test_judges_of_known_errors_are_recovered(
     tpr: float, tnr: float, judged: float, unlabelled: float
 ) -> None:
-    """Of 95 % intervals 93 to 98 % hold the truth; scripts/checks/simulate_judges.py has the whole table."""
+    """Of 95 % intervals 93 to 99 % hold the truth; scripts/checks/simulate_judges.py has the whole table."""
     rng = np.random.default_rng(5)
     image = np.repeat(np.arange(150), 3)
     holds: list[list[bool]] = []
@@ -127,4 +174,4 @@ def test_judges_of_known_errors_are_recovered(
         )
     coverage = np.mean(holds, axis=0)
     assert (coverage >= 0.93).all()
-    assert (coverage <= 0.985).all()
+    assert (coverage <= 0.99).all()
