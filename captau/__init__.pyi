@@ -182,7 +182,7 @@ def calibrate(
     probabilities: str = "logistic",
     bins: int = 10,
     repeats: MetricSource | Sequence[MetricSource] | None = None,
-    pairs: str | None = None,
+    pairs: str | Path | None = None,
     candidates: Captions | None = None,
     references: References | None = None,
     protocol: str | Mapping[str, Any] | None = None,
@@ -215,8 +215,10 @@ def calibrate(
         bins: the most bins of the reliability diagram.
         repeats: suites, metric specs (`"cider(variant=plain)"`, `"mine.py:overlap"`, `"mine.csv"`),
             functions, or `Metric` objects and classes (docs/new_metric.md).
-        pairs: asks each mllm_judge of metrics= about the pairs of datasets with preferences, in both
-            orders; pairwise shows the image, pairwise_references the references.
+        pairs: a judge's answers about the pairs of datasets with preferences: a file with the columns
+            image, caption_a, caption_b, answer and order (ab or ba), or pairwise or
+            pairwise_references, which ask each mllm_judge of metrics= in both orders, with the image or
+            with the references.
         candidates: one caption per image: a file (docs/own_captions.md), a dict image id → caption, a
             list of `{"image_id": …, "caption": …}`, or a DataFrame with these columns. Several systems
             are a list of files, a dict from names to any of these except a text, or a DataFrame with a

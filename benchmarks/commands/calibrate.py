@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,15 @@ import pandas as pd
 
 from ...datasets.errors import InputError, Lack
 from ...datasets.reading.caption_files import ReferenceFile, read_references, read_systems
+from ...datasets.reading.pair_answers import PairAnswerFile, read_pair_answers
+from ...datasets.reading.source_files import sha256
 from ...metrics.base import Metric
 from ...metrics.neural.judge.metric import MllmJudge
-from ...metrics.neural.judge.pairs import judge_pairs
+from ...metrics.neural.judge.pairs import PairJudgements, judge_pairs
 from ...metrics.rows import Rows
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.judge_audit import audit_judge, audit_scores
+from ..evaluation.judges.answered_pairs import place_answers
 from ..evaluation.judges.calibration import (
     LEAST_OF_A_KIND,
     MEASURE_COLUMNS,
@@ -40,7 +44,7 @@ from ..evaluation.judges.unlabelled_captions import UnlabelledCaptions
 from ..evaluation.prepared_datasets import LeftOutDatasets, PreparedDataset, prepare_datasets
 from ..evaluation.threshold_curves import curve_names, mark_good_captions
 from ..evaluation.wording import interval_words, join_notes
-from ..options.calibrate import CalibrateOptions
+from ..options.calibrate import PAIR_PRESETS, CalibrateOptions
 from ..options.python_function import make_function
 from ..reporting.charts.calibration_charts import reliability_figure, roc_figure
 from ..reporting.run_results import Results
@@ -106,6 +110,7 @@ class _Findings:
         calibration, bins, roc: rows of the files.
         dimensions: for the tables, of each dataset and dimension.
         tables: of pairs.
+        has_answers: whether some of them are of a judge's answers from a file.
     """
 
     calibration: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -113,6 +118,7 @@ class _Findings:
     roc: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     dimensions: list[CalibratedDimension] = field(default_factory=list[CalibratedDimension])
     tables: list[ResultTable] = field(default_factory=list[ResultTable])
+    has_answers: bool = False
 
 
 def run(options: CalibrateOptions) -> Results:
@@ -128,12 +134,16 @@ def run(options: CalibrateOptions) -> Results:
     findings = _Findings()
     every_metric = [*options.metrics, *options.repeats]
     unlabelled = _read_unlabelled(options)
+    answers = None
+    if isinstance(options.pairs, Path):
+        answers = read_pair_answers(options.pairs)
     left_out = LeftOutDatasets()
 
     def check(selection: EvaluationSet) -> None:
         if selection.ratings.empty and selection.preferences.empty:
             raise selection.lacking(Lack.JUDGEMENTS, "it has no ratings and no preferences")
-        find_unavailable(every_metric, selection.items)
+        # Answers of a file can be measured without any metric.
+        find_unavailable(every_metric, selection.items, needs_one=answers is None)
 
     with StepProgress(None) as progress:
         if unlabelled is not None:
@@ -148,8 +158,10 @@ def run(options: CalibrateOptions) -> Results:
         )
         for prepared in prepared_datasets:
             with left_out.leave_out(prepared.name):
-                _DatasetCalibrator.make(prepared, options, unlabelled, findings).add_all()
+                _DatasetCalibrator.make(prepared, options, unlabelled, answers, findings).add_all()
 
+    if answers is not None and not findings.has_answers:
+        raise _unplaced_answers(answers, list(options.datasets))
     left_out.check(len(prepared_datasets))
     prepared_datasets.left_out.update(left_out)
     warn_unavailable([prepared.missing for prepared in prepared_datasets])
@@ -165,7 +177,18 @@ def run(options: CalibrateOptions) -> Results:
         record["intervals"] = _describe_intervals(options, is_corrected=unlabelled is not None)
     if unlabelled is not None:
         record["candidates"] = dict(unlabelled.hashes)
+    if answers is not None:
+        record["pairs"] = {answers.path.name: sha256(answers.path)}
     return _make_results(options, findings, metric_labels(every_metric), record)
+
+
+def _unplaced_answers(answers: PairAnswerFile, datasets: Sequence[str]) -> InputError:
+    """Return the error of answers that are about no pair of the datasets."""
+    first = answers.answers[0]
+    return InputError(
+        f"{first.place}: no answer is about a pair of {', '.join(datasets)}: image '{first.image_id}' with the captions "
+        f"'{first.captions[0]}' and '{first.captions[1]}' is not among their pairs; name the dataset whose pairs were judged"
+    )
 
 
 def _describe_intervals(options: CalibrateOptions, *, is_corrected: bool) -> dict[str, str]:
@@ -247,6 +270,7 @@ class _DatasetCalibrator:
         prepared: the dataset and its metrics.
         options: of the command.
         unlabelled: captions that nobody judged; None where there are none.
+        answers: of judges about pairs, from a file; None where there are none.
         findings: what was found so far.
         scores: by metric and item id, more is better.
         image: the number of each item's image, by item id.
@@ -256,6 +280,7 @@ class _DatasetCalibrator:
     prepared: PreparedDataset
     options: CalibrateOptions
     unlabelled: UnlabelledCaptions | None
+    answers: PairAnswerFile | None
     findings: _Findings
     scores: dict[str, pd.Series]
     image: pd.Series
@@ -267,12 +292,13 @@ class _DatasetCalibrator:
         prepared: PreparedDataset,
         options: CalibrateOptions,
         unlabelled: UnlabelledCaptions | None,
+        answers: PairAnswerFile | None,
         findings: _Findings,
     ) -> _DatasetCalibrator:
         """Score a dataset and draw its halves."""
         item_ids = prepared.selection.items["item_id"]
         scored = list(prepared.metrics)
-        if prepared.selection.ratings.empty and options.pairs is not None:
+        if prepared.selection.ratings.empty and options.pairs in PAIR_PRESETS:
             # A judge that is asked about pairs need not be paid for scores of captions as well.
             scored = [metric for metric in scored if not isinstance(metric, MllmJudge)]
         image, n_images = number_images(prepared.selection.clusters.loc[item_ids])
@@ -280,6 +306,7 @@ class _DatasetCalibrator:
             prepared=prepared,
             options=options,
             unlabelled=unlabelled,
+            answers=answers,
             findings=findings,
             scores=prepared.scores(metrics=scored),
             image=pd.Series(image, index=item_ids),
@@ -409,6 +436,15 @@ class _DatasetCalibrator:
     def add_pairs(self) -> None:
         """Add how far length, and of judges that are asked in both orders position, sways the choice of a caption."""
         audits = {metric.spec: self.audit(metric) for metric in self.metrics}
+        labels = metric_labels(self.metrics)
+        notes: list[str] = []
+        if self.answers is not None:
+            notes += self.answers.notes
+            for judge, judgements in self.answered_pairs().items():
+                self.findings.has_answers = True
+                audits[judge] = self.audit_answers(judgements)
+                labels[judge] = judge
+                notes.append(_describe_answers(judge, judgements))
         for metric, audit in audits.items():
             for row in audit.to_dict("records"):
                 measured = {
@@ -428,24 +464,66 @@ class _DatasetCalibrator:
                     no_interval = {"ci_low": np.nan, "ci_high": np.nan}
                     self.findings.calibration.append({**measured, **people, **no_interval})
 
-        labels = metric_labels(self.metrics)
         statistics = self.options.statistics
-        self.findings.tables.append(pair_table(self.prepared.name, audits, labels, statistics))
+        table = pair_table(self.prepared.name, audits, labels, statistics, notes)
+        self.findings.tables.append(table)
+
+    def answered_pairs(self) -> dict[str, PairJudgements]:
+        """Return what each judge of the file of answers said of this dataset's pairs; those who said nothing are left out.
+
+        Raises:
+            InputError: where one has the name of a metric.
+        """
+        if self.answers is None:
+            return {}
+
+        specs = [metric.spec for metric in self.metrics]
+        captions = self.prepared.selection.caption_set
+        judgements: dict[str, PairJudgements] = {}
+        for judge, answers in self.answers.by_judge.items():
+            if judge in specs:
+                raise InputError(
+                    f"{self.answers.path}: the judge is called '{judge}', as a metric of metrics= is; give it another name"
+                )
+            placed = place_answers(answers, captions, judge)
+            # The answers may be about the pairs of another dataset.
+            if len(placed.orders):
+                judgements[judge] = placed
+        return judgements
+
+    def audit_answers(self, judgements: PairJudgements) -> pd.DataFrame:
+        """Return a judge's biases in the choice of one of two captions."""
+        level = self.options.statistics.level
+        audit = audit_judge(judgements, level=level)
+        return self.without_intervals(audit[audit["bias"] != "self_preference"])
 
     def audit(self, metric: Metric) -> pd.DataFrame:
         """Return a metric's biases in the choice of one of two captions."""
         selection = self.prepared.selection
         level = self.options.statistics.level
-        if self.options.pairs is not None and isinstance(metric, MllmJudge):
+        if self.options.pairs in PAIR_PRESETS and isinstance(metric, MllmJudge):
             preset: Any = self.options.pairs
-            audit = audit_judge(judge_pairs(metric, selection.caption_set, preset), level=level)
-            audit = audit[audit["bias"] != "self_preference"]
-        else:
-            audit = audit_scores(selection, self.scores[metric.spec], level)
+            return self.audit_answers(judge_pairs(metric, selection.caption_set, preset))
 
-        if not self.options.statistics.uses_resampling:
-            audit = audit.assign(ci_low=np.nan, ci_high=np.nan)
-        return audit
+        return self.without_intervals(audit_scores(selection, self.scores[metric.spec], level))
+
+    def without_intervals(self, audit: pd.DataFrame) -> pd.DataFrame:
+        """Return an audit without its intervals where none are asked for."""
+        if self.options.statistics.uses_resampling:
+            return audit
+        return audit.assign(ci_low=np.nan, ci_high=np.nan)
+
+
+def _describe_answers(judge: str, judgements: PairJudgements) -> str:
+    """Say of how many pairs a judge's answers are, and in which orders."""
+    n_pairs = judgements.captions.preferences["pair_id"].nunique()
+    n_answered = len(judgements.orders)
+    if judgements.asks_once:
+        return (
+            f"{judge} answered {n_answered:,} of {n_pairs:,} pairs, each in one order: whether the two orders contradict each other "
+            "is not known, and position is fair at 50 only if the order was drawn at random."
+        )
+    return f"{judge} answered {n_answered:,} of {n_pairs:,} pairs in both orders; only these count."
 
 
 def _calibrate_metric(

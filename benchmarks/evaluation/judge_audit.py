@@ -99,8 +99,11 @@ def audit_judge(
     is_own_system = items["system"].isin(set(own_systems)).astype(int)
     own_a = is_own_system.loc[sides["item_a"]].to_numpy()
     own_b = is_own_system.loc[sides["item_b"]].to_numpy()
+    position_note = "answers, not pairs"
+    if judgements.asks_once:
+        position_note += "; each pair was shown in one order, so that 50 is fair only if that was drawn at random"
     rows = [
-        _audit_row("position", _measure_position(signs, image), level, note="answers, not pairs"),
+        _audit_row("position", _measure_position(signs, image), level, note=position_note),
         _audit_row("order", _measure_contradictions(signs, image), level),
         judged.compare_shares("length", _which_is_longer(captions.items, sides)),
         judged.compare_shares("self_preference", own_a - own_b),

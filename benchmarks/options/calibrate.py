@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
+from ...datasets.paths import expand_home
 from ...datasets.reading.table import Columns
 from ...metrics.base import Metric
 from ..evaluation.threshold_curves import THRESHOLD_RULES
@@ -54,6 +56,23 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float)
 
 
+def _pairs_of(value: Any, key: str) -> str | Path | None:
+    """Return how a judge of pairs is asked, or the file of its answers.
+
+    Raises:
+        InputError: on what is neither.
+    """
+    if value is None or value in PAIR_PRESETS:
+        return value
+
+    path = expand_home(str(value))
+    if not path.is_file():
+        raise InputError(
+            f"{key} is '{value}', neither {' nor '.join(PAIR_PRESETS)} nor a file of answers that is here"
+        )
+    return path
+
+
 def _repeats_of(composed: Composed) -> tuple[Metric, ...]:
     typed = composed.get("repeats")
     return resolve_metrics(typed) if typed else ()
@@ -69,6 +88,7 @@ captau calibrate dataset=hat metrics=rouge_l,cider
 captau calibrate dataset=flickr8k_expert metrics=judge.csv threshold=0.5
 captau calibrate dataset=flickr8k_expert metrics=cider candidates=mine.json references=refs.json
 captau calibrate dataset=flickr8k_expert metrics=judge.csv repeats=again.csv
+captau calibrate dataset=pascal50s metrics=cider pairs=answers.csv
 """
     notes: ClassVar[str] = """
 A caption gets a yes where its score reaches a threshold. The threshold is chosen, and the rule of probabilities fitted, on one
@@ -109,12 +129,14 @@ Writes calibration.csv, bins.csv, roc.csv, reliability.svg and .png, roc.svg and
         10, "the most bins of the reliability diagram", check=shared.at_least(2, 1000)
     )
     repeats: tuple[Metric, ...] = part(_repeats_of, _REPEATS, default=())
-    pairs: str | None = option(
+    pairs: str | Path | None = option(
         None,
-        "asks each mllm_judge of metrics= about the pairs of datasets with preferences, in both orders; pairwise shows "
-        "the image, pairwise_references the references",
-        takes="PRESET",
-        check=shared.one_of(PAIR_PRESETS, "value of pairs"),
+        "a judge's answers about the pairs of datasets with preferences: a file with the columns image, caption_a, caption_b, "
+        "answer and order (ab or ba), or pairwise or pairwise_references, which ask each mllm_judge of metrics= in both orders, "
+        "with the image or with the references",
+        takes="FILE|PRESET",
+        read=_pairs_of,
+        python=PythonValue("str | Path | None"),
     )
     candidates: NamedFile | None = option(
         None,

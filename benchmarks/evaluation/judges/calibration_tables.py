@@ -369,6 +369,7 @@ def pair_table(
     audits: Mapping[str, pd.DataFrame],
     labels: Mapping[str, str],
     statistics: StatisticsOptions,
+    notes: Sequence[str] = (),
 ) -> ResultTable:
     """Return the table of biases in the choice of one of two captions.
 
@@ -377,6 +378,7 @@ def pair_table(
         audits: by metric, columns `AUDIT_COLUMNS`.
         labels: the metrics' names.
         statistics: of intervals.
+        notes: on answers that were read from a file.
     """
     rows: list[Row] = []
     biases = set[str]()
@@ -393,7 +395,7 @@ def pair_table(
         "metric, bias",
         ["share", "low", "high", "people", "n"],
         rows,
-        notes=list(_bias_notes(biases, statistics)),
+        notes=[*_bias_notes(biases, statistics), *notes],
     )
     return _without_empty_reaches(table)
 

@@ -32,20 +32,27 @@ class PairJudgements:
         orders: a row a pair: `pair_id, item_a, item_b`, and by order in which the captions were shown (`ab`,
             `ba`) the sum of the votes for a (1), for b (-1) and for neither (0); NaN without a usable one.
         n_unusable: how many answers were no judgement.
+        asks_once: whether each pair was shown in one order alone, as in files of others' answers.
     """
 
     captions: CaptionSet
     judge: str
     orders: pd.DataFrame
     n_unusable: int
+    asks_once: bool = False
 
     @property
     def strengths(self) -> pd.Series:
         """By pair 1 where both orders prefer a, -1 where both prefer b, else 0: a tie.
 
-        Pairs without a usable answer in some order are left out.
+        Pairs without a usable answer in some order are left out. Where a judge was asked once, its one answer counts.
         """
-        orders = self.orders.set_index("pair_id").dropna()
+        orders = self.orders.set_index("pair_id")
+        if self.asks_once:
+            sums = orders[list(ORDERS)].sum(axis=1, min_count=1).dropna()
+            return pd.Series(np.sign(sums.to_numpy()), index=sums.index, name="strength")
+
+        orders = orders.dropna()
         signs = np.sign(orders[list(ORDERS)].to_numpy(dtype=np.float64))
         strengths = np.where(signs[:, 0] == signs[:, 1], signs[:, 0], 0.0)
         return pd.Series(strengths, index=orders.index, name="strength")
