@@ -632,8 +632,8 @@ def score(
         normalise: the text rule for captions and references before they are scored: none, thumb
             (docs/protocols.md).
         trust: the source of each metric's agreement with people; published means the papers, DIR a
-            finished run of captau bench. It is shown where captions like yours were judged; null shows
-            none.
+            finished run of captau bench, or of captau rank for systems. It is shown where captions like
+            yours were judged; null shows none.
         notes: brief says what a reader of the table needs, full explains all that it shows, as table.md
             does; short prints the metrics' signatures in one line, as papers quote them, and what looks
             like a fault of the files; the rest is in run.json.
