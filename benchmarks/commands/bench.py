@@ -22,14 +22,10 @@ from ..evaluation.difference_tables import (
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.like_length import LikeLength, measure_like_length
-from ..evaluation.measured_dataset import (
-    MeasuredDataset,
-    correlate_dataset,
-    join_scores,
-    score_dataset,
-)
+from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, join_scores
 from ..evaluation.overview import DatasetsOverview, OverviewColumn, compute_joint_mean
 from ..evaluation.prepared_datasets import LeftOutDatasets, provenance
+from ..evaluation.scored_dataset import score_dataset
 from ..options.bench import BenchOptions, CompareOptions
 from ..options.python_function import make_function
 from ..reporting.run_results import Results

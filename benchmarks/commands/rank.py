@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ..evaluation.measured_dataset import correlate_dataset, score_dataset
+from ..evaluation.measured_dataset import correlate_dataset
 from ..evaluation.prepared_datasets import PreparedDataset, PreparedDatasets, prepare_datasets
+from ..evaluation.scored_dataset import score_dataset
 from ..evaluation.systems import system_ranking
 from ..evaluation.systems.controlled_ranking import (
     FEATURES,

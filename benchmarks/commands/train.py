@@ -20,13 +20,12 @@ from ...metrics.learned.rater import CARD_FILE, RaterCard
 from ..evaluation.correlation_tables import correlation_table
 from ..evaluation.measured_dataset import (
     MeasuredDataset,
-    ScoredDataset,
-    by_item,
     correlate_dataset,
     join_correlations,
     join_scores,
 )
 from ..evaluation.prepared_datasets import provenance
+from ..evaluation.scored_dataset import ScoredDataset, by_item
 from ..evaluation.training import rater_training
 from ..evaluation.training.headline_table import headline_table
 from ..evaluation.training.training_designs import (

@@ -11,8 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -21,7 +20,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError, Lack
 from ...datasets.schema import CaptionSet
-from ...metrics.base import Floats, Metric, WordMetric
+from ...metrics.base import Floats, Metric
 from ..runs.progress_bar import StepProgress
 from ..runs.results import (
     SCORE_COLUMNS,
@@ -30,7 +29,6 @@ from ..runs.results import (
 )
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
-from ..scoring.scorer import Scorer, metric_caveats, score_all
 from ..statistics.bootstrap import Interval, StatisticsOptions, count_steps
 from ..statistics.coefficients.coefficient import find_coefficient, list_coefficients
 from ..statistics.intervals import (
@@ -56,75 +54,11 @@ from .evaluation_set import EvaluationSet
 from .headline import find_headline
 from .judged_pairs import FLOOR_NOTES, floor_scores
 from .pair_tests import PairTests
+from .scored_dataset import ScoredDataset, score_dataset
 from .wording import join_notes
 
 #: Point estimates alone, without intervals or ranks.
 NO_INTERVALS = StatisticsOptions(interval="none")
-
-
-@dataclass(frozen=True)
-class ScoredDataset:
-    """Metrics' scores of the items of an evaluation set.
-
-    Attributes:
-        selection: the items.
-        metrics: the metrics that correlate with people; companions that came with them do not.
-        by_metric: scores by metric and item id, companions' last.
-        caveats: notes on metrics that were trained on related data, by spec.
-        remarks: what metrics had to say while they scored, by spec; caveats included.
-    """
-
-    selection: EvaluationSet
-    metrics: tuple[Metric, ...]
-    by_metric: Mapping[str, pd.Series]
-    caveats: Mapping[str, str] = field(default_factory=dict[str, str])
-    remarks: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-
-    @property
-    def oriented(self) -> dict[str, pd.Series]:
-        """Scores of which more is better, by metric and item id, without companions."""
-        scores: dict[str, pd.Series] = {}
-        for metric in self.metrics:
-            sign = 1.0 if metric.higher_is_better else -1.0
-            scores[metric.spec] = sign * self.by_metric[metric.spec]
-
-        return scores
-
-    def in_order(self) -> ScoredDataset:
-        """Return the scores with the items in the order of `EvaluationSet.in_order`; they are ordered once."""
-        return self._in_order
-
-    @cached_property
-    def _in_order(self) -> ScoredDataset:
-        columns = [series.to_numpy(dtype=np.float64) for series in self.by_metric.values()]
-        selection = self.selection.in_order(columns)
-
-        item_ids = selection.items["item_id"]
-        by_metric = {metric: s.loc[item_ids] for metric, s in self.by_metric.items()}
-        return replace(self, selection=selection, by_metric=by_metric)
-
-    @cached_property
-    def blame(self) -> dict[str, list[Floats]]:
-        """By metric that blames words, an array for each item: a number for each of its words."""
-        blame: dict[str, list[Floats]] = {}
-        for metric in self.metrics:
-            if isinstance(metric, WordMetric):
-                blame[metric.spec] = metric.blame(self.selection.items)
-
-        return blame
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The scores in long form, columns `SCORE_COLUMNS`."""
-        items = self.selection.items.assign(dataset=self.selection.name)
-        frames: list[pd.DataFrame] = []
-        for metric, scores in self.by_metric.items():
-            frames.append(items.assign(metric=metric, score=scores.to_numpy()))
-
-        # pandas joins no empty list; without metrics the frame has its columns and no row.
-        if not frames:
-            frames.append(items.iloc[:0].assign(metric="", score=0.0))
-        return pd.concat(frames, ignore_index=True)[list(SCORE_COLUMNS)]
 
 
 @dataclass(frozen=True)
@@ -239,39 +173,6 @@ def measure(
     """
     selection = EvaluationSet.select(caption_set, protocol)
     return correlate_dataset(score_dataset(selection, metrics, store, progress), progress)
-
-
-def score_dataset(
-    selection: EvaluationSet, metrics: Sequence[Metric], store: ScoreStore, progress: StepProgress
-) -> ScoredDataset:
-    """Score the selected items with metrics, reading from the store what is there.
-
-    Raises:
-        InputError: where a metric has corpus statistics and the dimensions give items different
-            weights, or a metric was trained on these images and may not be judged by them.
-    """
-    items = selection.items
-    if corpus_metrics := [m for m in metrics if m.depends_on_corpus]:
-        # One error names one metric; the others have the same remedy.
-        first = corpus_metrics[0].spec
-        selection.protocol.check_equal_weights(selection.caption_set, items, first)
-
-    caveats = metric_caveats(metrics, items)
-    scorer = Scorer(selection.name, items, selection.protocol)
-    columns = score_all(scorer, metrics, store, progress)
-
-    remarks: dict[str, list[str]] = {}
-    for metric in metrics:
-        remarks[metric.spec] = list(scorer.remarks.get(metric.spec, []))
-        if metric.spec in caveats:
-            remarks[metric.spec].append(caveats[metric.spec])
-
-    return ScoredDataset(selection, tuple(metrics), by_item(columns, items), caveats, remarks)
-
-
-def by_item(columns: Mapping[str, Floats], items: pd.DataFrame) -> dict[str, pd.Series]:
-    """Index columns of scores by item id."""
-    return {spec: pd.Series(column, index=items["item_id"]) for spec, column in columns.items()}
 
 
 def correlate_dataset(
@@ -598,7 +499,9 @@ def _select_unranked(selection: EvaluationSet, panels: Sequence[Panel]) -> list[
 
     These get intervals, but neither ranks nor tests.
     """
-    unranked = set(selection.measured_coefficients) - set(selection.rating_coefficients)
+    # In the order of the protocol: that of a set would change from run to run.
+    ranked = selection.rating_coefficients
+    unranked = [name for name in selection.measured_coefficients if name not in ranked]
     if not unranked:
         return []
 

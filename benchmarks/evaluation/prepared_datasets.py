@@ -28,7 +28,7 @@ from ..scoring.scorer import metric_caveats
 from ..scoring.unavailable_metrics import UnavailableMetrics, find_unavailable, record_reasons
 from .caption_ranges import CaptionRange, dataset_range
 from .evaluation_set import EvaluationSet
-from .measured_dataset import score_dataset
+from .scored_dataset import score_dataset
 from .wording import shorten_revision
 
 logger = logging.getLogger(__name__)

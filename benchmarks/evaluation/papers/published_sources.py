@@ -19,12 +19,8 @@ from ...scoring.score_store import Locations, ScoreStore
 from ...statistics.bootstrap import StatisticsOptions
 from ..evaluation_set import EvaluationSet
 from ..judged_pairs import PAIR_FLOORS
-from ..measured_dataset import (
-    NO_INTERVALS,
-    MeasuredDataset,
-    correlate_dataset,
-    score_dataset,
-)
+from ..measured_dataset import NO_INTERVALS, MeasuredDataset, correlate_dataset
+from ..scored_dataset import score_dataset
 from .published_numbers import PaperTable
 from .reference_draws import Pair, ReferenceDraws, judged_pairs_of
 

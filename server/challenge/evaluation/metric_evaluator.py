@@ -12,12 +12,8 @@ import pandas as pd
 
 from ....benchmarks.commands.validate import check_scores
 from ....benchmarks.evaluation.evaluation_set import EvaluationSet
-from ....benchmarks.evaluation.measured_dataset import (
-    ScoredDataset,
-    build_panels,
-    correlate_dataset,
-    score_dataset,
-)
+from ....benchmarks.evaluation.measured_dataset import build_panels, correlate_dataset
+from ....benchmarks.evaluation.scored_dataset import ScoredDataset, score_dataset
 from ....benchmarks.runs.results import describe_environment
 from ....benchmarks.scoring.score_store import ScoreStore
 from ....benchmarks.scoring.submission_archive import Faults

@@ -24,13 +24,13 @@ from captau.benchmarks.evaluation.judged_pairs import PAIR_FLOORS
 from captau.benchmarks.evaluation.measured_dataset import (
     NO_INTERVALS,
     MeasuredDataset,
-    ScoredDataset,
     correlate_dataset,
 )
 from captau.benchmarks.evaluation.papers.published_numbers import PaperTable, read_published
 from captau.benchmarks.evaluation.papers.published_sources import Cells
 from captau.benchmarks.evaluation.papers.published_tables import TableRebuilder
 from captau.benchmarks.evaluation.papers.rater_rows import fits_row
+from captau.benchmarks.evaluation.scored_dataset import ScoredDataset
 from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.benchmarks.runs.results import find_missing_reason
 from captau.benchmarks.scoring.catalog import read_config
