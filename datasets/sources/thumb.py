@@ -61,7 +61,7 @@ CARD = Card(
     single_values={
         **dict.fromkeys(("precision", "recall"), "one rating"),
         **dict.fromkeys(("fluency", "inclusive", "conciseness"), "one penalty"),
-        "total": "the mean of precision and recall plus the penalties",
+        "total": "the mean of precision and recall less the penalties",
     },
     sources=(JUDGEMENTS, REFERENCES),
     expected={"images": 500, "items": 2500, "ratings": 15000},

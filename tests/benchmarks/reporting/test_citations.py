@@ -185,7 +185,7 @@ DATA_POINTS = {
     "hat": "is whether a word of it is marked as a hallucination;",
     "nebula": "is the mean over its raters;",
     "nocaps_foil": "is whether an object in it was exchanged for another;",
-    "thumb": "is the mean of precision and recall plus the penalties;",
+    "thumb": "is the mean of precision and recall less the penalties;",
 }
 #: What is said of the files here that were read by the usual protocol; source: data/README.md, whose commits these are.
 REVISIONS = {
