@@ -25,6 +25,7 @@ from ..judged_pairs import PAIR_FLOORS
 from ..measured_dataset import NO_INTERVALS, MeasuredDataset, row_key
 from ..people.held_out_captions import score_trials
 from ..systems.system_ranking import count_best_worst, rank_systems
+from .extrinsic_cells import extrinsic_cells
 from .published_numbers import PaperTable
 from .published_sources import Cells, TableCell, TableSources
 from .rater_rows import compute_rating_error, read_best_validation
@@ -529,6 +530,7 @@ TABLE_KINDS: dict[str, Callable[[TableSources, PaperTable, str], Cells]] = {
     "correlation": _correlation_cells,
     "bounds": _correlation_cells,
     "histories": _history_cells,
+    "extrinsic": extrinsic_cells,
     "author_scores": _author_score_cells,
     "system_means": _system_mean_cells,
     "best_worst": _best_worst_cells,

@@ -14,6 +14,7 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
 - `fold_counts`: how many samples, images, captions, systems, ratings, raters or pairs (column) a fold of a dataset
   has, or `all` of it (row); a column's `file` is one of the data folder, whose lines are counted;
 - `bounds`: as `correlation`; the paper prints numbers such as `<0.1`, below which the coefficients are;
+- `extrinsic`: how well a rater of one's own (row) serves good captions alone, of a file in the data folder (`extrinsic_cells`);
 - `histories`: the best validation score of a stage (column) of the training of a rater of one's own (row);
 - `counts`: how many images or captions (column) a file of references has (row).
 

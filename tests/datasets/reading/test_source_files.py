@@ -222,7 +222,7 @@ def test_the_citation_of_a_key_is_its_entry_alone() -> None:
         "@article{aditya2015images,\n"
         "  title={From Images to Sentences through Scene Description Graphs using Commonsense Reasoning\n"
         "         and Knowledge},\n"
-        "  author={Aditya, Somak and Yang, Yezhou and Baral, Chitta and Ferm{\\\"u}ller, Cornelia and\n"
+        '  author={Aditya, Somak and Yang, Yezhou and Baral, Chitta and Ferm{\\"u}ller, Cornelia and\n'
         "          Aloimonos, Yiannis},\n"
         "  journal={arXiv preprint arXiv:1511.03292},\n"
         "  year={2015}\n"
