@@ -93,6 +93,13 @@ def test_bench_counts_what_the_choice_leaves_out(folder: Path) -> None:
     assert set(metrics["n_ratings"]) == {24}
 
 
+def test_where_the_choice_leaves_nothing_no_data_point_is_counted(folder: Path) -> None:
+    words = (*MINE[:-1], "protocol.min_raters=99", "metrics=bleu_1,rouge_l", "output_dir=none")
+    table = run_beside(folder, "bench", *words)
+    assert "32 of 32 ratings are of items with too few ratings." in table
+    assert "0 items of 0 images, 0 data points" in table
+
+
 def test_help_and_cite_have_its_words(folder: Path) -> None:
     run_beside(folder, "bench", *MINE, "metrics=bleu_1,rouge_l", "output_dir=cited")
     cited = " ".join(run_beside(folder, "cite", "run=cited").split())

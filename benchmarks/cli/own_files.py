@@ -531,6 +531,7 @@ def _read_experiment(
         InputError: where it has an option that the command lacks, a value of another type, or a program to run.
     """
     document = YamlDocument.read(path)
+    _check_package(path)
     validate(document, model)
     options = {option.key: option for option in command.declared()}
     node = {key: value for key, value in document.plain.items() if key in ("defaults", "hydra")}
@@ -560,6 +561,21 @@ def _read_experiment(
             branch = branch.setdefault(parent, {})
         branch[name] = value
     return {**node, "defaults": defaults}
+
+
+def _check_package(path: Path) -> None:
+    """Check that an experiment's file has no header that puts its keys below another one, which Hydra alone would read.
+
+    Raises:
+        InputError: where it has one.
+    """
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        header = re.match(r"#\s*@package\s+(\S+)", line)
+        if header is not None and header[1] != "_global_":
+            raise InputError(
+                f"{path}:{number}: the header '@package {header[1]}' is not read in an experiment; leave it out, and write "
+                f"its keys below {header[1]}:"
+            )
 
 
 def _flatten(

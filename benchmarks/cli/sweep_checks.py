@@ -28,6 +28,7 @@ def check_sweep(command: Command, words: Sequence[str]) -> None:
         InputError: where something has no effect, or no value.
     """
     _check_sweeper(command, words)
+    _check_log(words)
     try:
         _check_functions(command, words)
     except HydraException as error:
@@ -51,6 +52,21 @@ def _check_sweeper(command: Command, words: Sequence[str]) -> None:
             raise InputError(
                 f"captau {command.name} returns no headline value, which {word} would optimise; leave it out"
             )
+
+
+def _check_log(words: Sequence[str]) -> None:
+    """Check that options of Hydra's log are typed where Hydra logs; else captau does, which they do not reach.
+
+    Raises:
+        InputError: where they have no effect.
+    """
+    keys = {word.partition("=")[0].lstrip("+") for word in words}
+    for name in ("job_logging", "hydra_logging"):
+        for key in keys:
+            if key.startswith(f"hydra.{name}.") and f"hydra/{name}" not in keys:
+                raise InputError(
+                    f"{key}= is of Hydra's own log; add hydra/{name}=default, or write hydra.verbose=true for everybody's log"
+                )
 
 
 def _check_functions(command: Command, words: Sequence[str]) -> None:

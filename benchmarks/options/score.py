@@ -153,7 +153,9 @@ def captions_from_python(value: Any, key: str) -> tuple[NamedFile, ...]:
     else:
         files = (_in_memory(value, key),)
     for file in files:
-        if file.content is None and large.is_large_path(str(file.path)):
+        # Of references a folder is one table in parts, or says what it is when it is read.
+        is_table = key == "references" and file.path.is_dir()
+        if file.content is None and not is_table and large.is_large_path(str(file.path)):
             raise InputError(
                 f"{key}: {file.path} is a large set, in shards; the command captau score takes it (docs/large_sets.md)"
             )

@@ -99,8 +99,11 @@ _TRUE = ("true", "1", "yes", "on")
 _MOST_SUGGESTED = 12
 
 
-def read_export(table: Table) -> Table:
-    """Return a table with the usual columns besides its own; a table that has them is returned as it is."""
+def read_export(table: Table) -> tuple[Table, dict[str, str]]:
+    """Return a table with the usual columns besides its own, and the names in the file of those that were added.
+
+    A table that has the usual columns is returned as it is.
+    """
     table = _skip_qualtrics_heads(table)
     has_task_data = any(name.startswith("data.") for name in table.names)
     if has_task_data and "annotations" in table:
@@ -108,29 +111,32 @@ def read_export(table: Table) -> Table:
     if "HITId" in table:
         table = _read_mturk(table)
 
-    added: dict[str, list[Any]] = {}
+    own_names: dict[str, str] = {}
     for usual, names in _NAMES.items():
         name = table.first_of(*names)
         if usual not in table and name is not None:
-            added[usual] = table.column(name)
+            own_names[usual] = name
     # Where there is a column `caption`, no other one stands for it.
     captions = table.first_of("caption", *_CAPTIONS)
     if captions in _CAPTIONS and _holds_texts(table, captions):
-        added["caption"] = table.column(captions)
-    if "winner" not in table and "winner" not in added:
+        own_names["caption"] = captions
+    added: dict[str, list[Any]] = {}
+    if "winner" not in table and "winner" not in own_names:
         # Label Studio's question of two captions.
         selected = [name for name in table.names if name.endswith(".selected")]
         if len(selected) == 1:
-            added["winner"] = table.column(selected[0])
+            own_names["winner"] = selected[0]
         elif "label_0" in table and "label_1" in table:
             labels = zip(table.column("label_0"), table.column("label_1"), strict=True)
             added["winner"] = [_compare_labels(first, second) for first, second in labels]
     if "rater" not in table:
         for mark, name in _RATERS.items():
             if mark in table and name in table:
-                added["rater"] = table.column(name)
+                own_names["rater"] = name
 
-    return table.with_columns(added) if added else table
+    for usual, name in own_names.items():
+        added[usual] = table.column(name)
+    return table.with_columns(added) if added else table, own_names
 
 
 def find_pair(table: Table, names: tuple[str, str]) -> tuple[str, str]:

@@ -16,6 +16,8 @@ _SAVED = ("state.json", "dataset_dict.json")
 _SHARDS = (".parquet", ".pq", ".jsonl", ".ndjson", ".csv", ".gz", ".json", ".tar")
 #: The name of one of several parts: `test-00000-of-00002.parquet`, with or without a digest at its end.
 _PART = re.compile(r"(?P<split>.+?)-\d{5}-of-\d{5}(?:-\w+)?\.\w+")
+#: The name of a part that Arrow, Spark or Dask wrote: `part-0.parquet`, `part-00000-ID-c000.snappy.parquet`, `part.0.parquet`.
+_WRITTEN_PART = re.compile(r"part[-.]\d+(?:-[\w-]+)?(?:\.c\d+)?(?:\.\w+)?\.(?:parquet|pq)")
 #: The name of a part in the Parquet files that the Hub makes itself, which stand in a folder of their split.
 _NUMBERED_PART = re.compile(r"\d{4,5}\.\w+")
 #: The names of splits, which files of one part may have alone: `test.parquet`.
@@ -151,6 +153,8 @@ def _find_split(path: Path) -> str | None:
     match = _PART.fullmatch(path.name)
     if match is not None:
         return match["split"]
+    if _WRITTEN_PART.fullmatch(path.name):
+        return ""
     if _NUMBERED_PART.fullmatch(path.name):
         return path.parent.name
 

@@ -17,6 +17,7 @@ from ..errors import InputError, unknown
 from ..paths import expand_home
 from ..reading.caption_checks import check_captions, check_references
 from ..reading.judgement_exports import (
+    BETTER_AND_WORSE,
     add_winner,
     drop_missing,
     find_pair,
@@ -201,16 +202,44 @@ def _read_rows(options: JudgementOptions) -> tuple[Table, str, list[str]]:
         InputError: see `load_file`.
     """
     assert options.path is not None, "made without a path"
-    table = read_export(read_table(expand_home(options.path)))
+    table, own_names = read_export(read_table(expand_home(options.path)))
     sheet_note = [table.note] if table.note else []
+    # Votes have columns of their own.
+    names_note = [] if has_votes(table) else _describe_names(table, own_names, options)
     table, left_out = select_rows(table, options.where, keep_flagged=options.flagged == "keep")
-    remarks = [*sheet_note, *left_out]
+    remarks = [*sheet_note, *left_out, *names_note]
     rater_columns = find_rater_columns(table, options.value)
     if not rater_columns:
         return table, options.value, remarks
 
     table, empty_cells = unfold_raters(table, rater_columns)
     return table, "value", [*remarks, *empty_cells]
+
+
+def _describe_names(
+    table: Table, own_names: Mapping[str, str], options: JudgementOptions
+) -> list[str]:
+    """Say which columns were found under other names than the usual ones; no line where none was.
+
+    Args:
+        table: the rows.
+        own_names: the names in the file by the usual ones.
+        options: a column that they name is none that was found.
+    """
+    found: dict[str, str] = {}
+    named_pair = options.caption_a, options.caption_b
+    pair = find_pair(table, named_pair)
+    for usual, name in own_names.items():
+        # A caption of a pair is no verdict.
+        if getattr(options, usual) in (None, usual) and name not in pair:
+            found[usual] = name
+    # Which caption is the better one by its column is told where winners are read.
+    is_told = pair == named_pair or pair in BETTER_AND_WORSE
+    if not is_told and pair[0] in table:
+        found |= dict(zip(("caption_a", "caption_b"), pair, strict=True))
+
+    parts = [f"{usual} is the column '{name}'" for usual, name in found.items()]
+    return [f"{', '.join(parts)}."] if parts else []
 
 
 def _with_text_remarks(caption_set: CaptionSet, path: Path) -> CaptionSet:

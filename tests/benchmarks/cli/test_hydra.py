@@ -317,6 +317,15 @@ def test_an_experiment_is_named_as_hydra_names_files(my, captau):
     }.items():
         assert captau("bench", *words, *seed)[:2] == (0, value)
 
+    (my / "experiment" / "below.yaml").write_text("# @package statistics\nseed: 3\n")
+    status, _, err = captau("bench", "experiment=below", "--config-dir", my)
+    assert status == 2
+    assert err.endswith(
+        "below.yaml:1: the header '@package statistics' is not read in an experiment; leave it out, and write its keys below "
+        "statistics:\n"
+    )
+    (my / "experiment" / "below.yaml").unlink()
+
     for word, reason in {
         "experiment=deep/none": "unknown experiment 'deep/none'; known: quick, swept",
         "experiment=glob(none*)": "experiment=glob(none*): no experiment matches; known: quick, swept",
@@ -425,6 +434,18 @@ def test_logging_is_hydras_if_it_is_asked_for(choice, log, line, captau, tmp_pat
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith(line)
     assert [path.name for path in (tmp_path / "run").glob("*.log")] == ([log] if log else [])
+
+
+def test_an_option_of_a_log_that_hydra_does_not_write_says_so(captau):
+    for sign in ("", "+", "++"):
+        status, _, err = captau("bench", *CHEAP, f"{sign}hydra.job_logging.root.level=DEBUG")
+        assert status == 2
+        assert err == (
+            "captau: hydra.job_logging.root.level= is of Hydra's own log; add hydra/job_logging=default, or write "
+            "hydra.verbose=true for everybody's log\n"
+        )
+    words = ("hydra/job_logging=default", "hydra.job_logging.root.level=WARNING", "--cfg", "job")
+    assert captau("bench", *CHEAP, *words)[0] == 0
 
 
 def test_verbose_shows_what_everybody_logs(captau, tmp_path):

@@ -41,6 +41,7 @@ from captau.benchmarks.reporting.tables.table_choices import TableChoices
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.score_store import Locations
 from captau.datasets.errors import InputError
+from tests.conftest import says
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "options"
 #: Values that some option refuses; 10⁵ and 10⁶ are the most draws and pairs.
@@ -333,6 +334,17 @@ IMAGE = {"image_id": 1, "caption": "a dog"}
 ])  # fmt: skip
 def test_captions_of_python(value: Any, key: str, expected: Any) -> None:
     assert outcome_of(captions_from_python, value, key) == expected
+
+
+def test_a_folder_of_parts_is_one_file_of_references(tmp_path: Path) -> None:
+    """As on the command line; of candidates it is a large set, which the function does not score."""
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "part-0.parquet").touch()
+    expected = (NamedFile("parts", folder),)
+    assert outcome_of(captions_from_python, str(folder), "references") == expected
+    with says(f"candidates: {folder} is a large set, in shards"):
+        captions_from_python(str(folder), "candidates")
 
 
 def test_a_threshold_is_of_a_metric_that_is_computed() -> None:

@@ -72,10 +72,11 @@ def test_a_batch_of_mechanical_turk(answer: Any, tmp_path: Path) -> None:
     assert found.items["references"].tolist() == [("a dog", "an animal")] * 2
     assert found.card.remarks == (
         "1 row is left out, which t.csv flags as void (AssignmentStatus: 1); file.flagged=keep keeps them.",
+        "image is the column 'image_url', rater is the column 'WorkerId'.",
     )
     kept = load_rows(tmp_path, rows, flagged="keep")
     assert len(kept.ratings) == 5
-    assert kept.card.remarks == ()
+    assert kept.card.remarks == found.card.remarks[1:]
 
 
 def test_a_batch_without_a_choice_has_a_missing_rating(tmp_path: Path) -> None:
@@ -378,3 +379,23 @@ def test_scores_of_a_model_are_no_captions(tmp_path: Path) -> None:
     rows = [{"image": "x.jpg", "prediction": 0.5, "rating": 4}]
     with says("no column 'caption'", "file.caption="):
         load_rows(tmp_path, rows)
+
+
+def test_columns_of_other_names_are_told_unless_an_option_names_them(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "img,caption,rating,mos,refs\na.jpg,a dog,1,2,one\na.jpg,two dogs,5,4,one\n",
+        encoding="utf-8",
+    )
+    found = load("file", path=str(path))
+    assert found.card.remarks == (
+        "image is the column 'img', references is the column 'refs', value is the column 'rating'.",
+    )
+    assert found.ratings["value"].tolist() == [1.0, 5.0]
+    chosen = load("file", path=str(path), value="mos")
+    assert chosen.card.remarks == ("image is the column 'img', references is the column 'refs'.",)
+
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("image,caption1,caption2,winner\na.jpg,a dog,two dogs,1\n", encoding="utf-8")
+    told = load("file", path=str(pairs)).card.remarks
+    assert "caption_a is the column 'caption1', caption_b is the column 'caption2'." in told

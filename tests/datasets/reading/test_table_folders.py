@@ -131,6 +131,26 @@ def test_a_clone_of_the_hub_is_one_table(names: tuple[str, str], tmp_path: Path)
     assert read_candidates(tmp_path).captions == EXPECTED
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("part-0.parquet", "part-1.parquet"),
+        ("part.0.parquet", "part.1.parquet"),
+        ("part-00000-0a1b-c000.snappy.parquet", "part-00001-0a1b-c000.snappy.parquet"),
+    ],
+)
+def test_parts_that_a_program_wrote_are_one_table_of_references(
+    names: tuple[str, str], tmp_path: Path
+) -> None:
+    """Arrow, Dask and Spark name the parts of what they write; of candidates such a folder is one of shards."""
+    rows = [{"image_id": i, "references": list(texts)} for i, texts in EXPECTED_REFERENCES.items()]
+    for name, part in zip(names, (rows[:1], rows[1:]), strict=True):
+        write_parquet(tmp_path / name, pa.Table.from_pylist(part))
+    write(tmp_path / "_SUCCESS", "")
+    assert read_references(tmp_path).texts == EXPECTED_REFERENCES
+    assert not holds_table(tmp_path)
+
+
 def test_files_that_are_no_parts_are_refused(tmp_path: Path) -> None:
     for name in ("data/mine.parquet", "data/theirs.parquet"):
         write_parquet(tmp_path / name, TABLE)
