@@ -353,7 +353,11 @@ def _measure_dataset(selection: EvaluationSet, options: AgreeOptions) -> RaterAg
 
     for dimension in dict.fromkeys(sources.values()):
         table = RatingTable.from_ratings(
-            data.ratings, data.item_ids, dimension, is_anonymous=card.anonymous_raters
+            data.ratings,
+            data.item_ids,
+            dimension,
+            is_anonymous=card.anonymous_raters,
+            n_orders=2 if data.is_of_pairs else 1,
         )
         if not table.n_items:
             unrepeated.add(subject(dimension))
@@ -369,7 +373,7 @@ def _measure_dataset(selection: EvaluationSet, options: AgreeOptions) -> RaterAg
                 "name": name,
                 "label": MEASURE_LABELS[name],
                 "subject": subject(dimension),
-                **_agreement_cells(measure, table, data.is_of_pairs),
+                **_agreement_cells(measure, table),
             }
             rows.append(row)
         if histogram:
@@ -406,15 +410,12 @@ def _name_distributions(
     return named
 
 
-def _agreement_cells(
-    measure: AgreementMeasure, table: RatingTable, is_of_pairs: bool
-) -> dict[str, Any]:
+def _agreement_cells(measure: AgreementMeasure, table: RatingTable) -> dict[str, Any]:
     return {
         "note": measure.note,
         "has_pairs": table.n_items > 0,
         **vars(measure),
-        # Each pair stands in the table in both orders.
-        "n_items": measure.n_items // 2 if is_of_pairs else measure.n_items,
+        "n_items": measure.n_items // table.n_orders,
     }
 
 
@@ -436,7 +437,8 @@ def _source_notes(
             )
     if is_of_pairs:
         notes.append(
-            f"{selection.name}: items are pairs of captions; their ratings are the strengths of preferences."
+            f"{selection.name}: items are pairs of captions; their ratings are the strengths of preferences, and distributions have "
+            "each pair in both orders."
         )
     if conditions := selection.caption_set.card.conditions:
         texts = [f"{name.replace('_', ' ')}: {text}" for name, text in conditions.items()]

@@ -72,6 +72,7 @@ class RatingTable:
         n_left_out: the number of items that had fewer ratings than `min_ratings`.
         min_ratings: the number of ratings that an item has at least.
         is_anonymous: whether a rater's number says only where a rating stands among an item's.
+        n_orders: how often each item stands in the table: 2 of pairs of captions, in both orders.
     """
 
     item: Ints
@@ -81,6 +82,7 @@ class RatingTable:
     n_left_out: int = 0
     min_ratings: int = 2
     is_anonymous: bool = False
+    n_orders: int = 1
 
     @classmethod
     def from_ratings(
@@ -91,6 +93,7 @@ class RatingTable:
         *,
         is_anonymous: bool = False,
         min_ratings: int = 2,
+        n_orders: int = 1,
     ) -> RatingTable:
         """Make a table of a `CaptionSet`'s ratings: those of one dimension and of the given items.
 
@@ -111,6 +114,7 @@ class RatingTable:
             value=value,
             source_index=np.unique(index).astype(np.int64),
             is_anonymous=is_anonymous,
+            n_orders=n_orders,
         )
         return table.at_least(min_ratings)
 
@@ -126,6 +130,7 @@ class RatingTable:
             n_left_out=self.n_left_out + int((~keeps_item).sum()),
             min_ratings=min_ratings,
             is_anonymous=self.is_anonymous,
+            n_orders=self.n_orders,
         )
 
     @cached_property
@@ -164,7 +169,8 @@ class RatingTable:
         """A count of the items that are left out, if any."""
         if not self.n_left_out:
             return ()
-        counts = {"min_ratings": self.min_ratings, "n_items": self.n_left_out}
+        n_items = self.n_left_out // self.n_orders
+        counts = {"min_ratings": self.min_ratings, "n_items": n_items}
         return (remark(Note.TOO_FEW_RATINGS, **counts),)
 
     def shuffle_values(self, rng: np.random.Generator) -> Floats:

@@ -80,7 +80,6 @@ class ComparedMetrics:
         dimensions: list[ComparedDimension] = []
         for prepared in prepared_datasets:
             dimensions += _compare_dataset(prepared, epsilon, seed)
-        prepared_datasets.left_out.check(len(datasets))
         warn_unavailable([prepared.missing for prepared in prepared_datasets])
         return cls(prepared_datasets, dimensions, epsilon)
 

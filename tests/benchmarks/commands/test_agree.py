@@ -266,6 +266,32 @@ def test_raters_agree_on_pairs_whichever_caption_stands_first(agree, tmp_path):
     assert n_items["percent_agreement"] == 4
 
 
+def test_pairs_that_are_left_out_are_counted_once(agree, tmp_path):
+    """Of three pairs one has a single answer."""
+    rows = ["x,a,b,a,ann", "x,a,b,a,bob", "y,a,b,b,ann", "y,b,a,b,bob", "z,a,b,b,ann"]
+    header = "image,caption_a,caption_b,winner,rater"
+    (tmp_path / "pairs.csv").write_text("\n".join([header, *rows]) + "\n")
+    status, _, err, folder = agree("dataset=file", "file.path=pairs.csv")
+    assert status == 0, err
+    row = pd.read_csv(folder / "agreement.csv").set_index("measure").loc["percent_agreement"]
+    assert row["n_items"] == 2
+    assert row["note"] == "items left out, with fewer than 2 ratings: 1"
+
+
+def test_metrics_against_pair_votes_are_sent_to_bench(agree, tmp_path):
+    rows = ["x,a dog,a cat,a,ann,a dog", "x,a dog,a cat,a,bob,a dog"]
+    header = "image,caption_a,caption_b,winner,rater,references"
+    (tmp_path / "pairs.csv").write_text("\n".join([header, *rows]) + "\n")
+    status, _, err, _ = agree("dataset=file", "file.path=pairs.csv", "metrics=rouge_l")
+    assert status == 2
+    assert "captau bench takes preferences" in err
+    # It does.
+    words = ["bench", "dataset=file", f"file.path={tmp_path / 'pairs.csv'}", "metrics=rouge_l"]
+    assert run_captau(*words, f"output_dir={tmp_path / 'b'}") == 0
+    rows = pd.read_csv(tmp_path / "b" / "correlations.csv").query("metric == 'rouge_l'")
+    assert rows.set_index("coefficient").loc["accuracy", "value"].tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize("change", ["renamed", "exchanged"])
 def test_agreement_on_pairs_depends_on_no_spelling_and_no_order(agree, tmp_path, change):
     def values_of(rows):
