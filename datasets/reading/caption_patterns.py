@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 
-#: A text without any of these holds no markup; nearly all captions are told so at once.
-SIGNS = re.compile(
-    r"[<>\[{*#`&:\\_|$\n\ufffd▁Ġ◁•Ã\x00-\x08\x0b-\x1f\x7f]|^\s*(?:-|\d+[.)])\s|\b(?:start|end)seq\b|\bUNK\b|@@|^\(|^b['\"]|â€|Â"
-)
+#: The characters of markup, one of which nearly every text with markup has.
+_SIGNS = re.compile(r"[<>\[{*#`&:\\_|$\n@\ufffd▁Ġ◁•ÃÂâ\x00-\x08\x0b-\x1f\x7f]")
+#: The beginnings of the others: an item of a list, and what Python prints.
+_BEGINNINGS = re.compile(r"\s*(?:-|\d+[.)])\s|\(|b['\"]")
+
+
+def may_hold_markup(text: str) -> bool:
+    """Tell whether a text may hold markup; of nearly all captions it is told at once that they hold none."""
+    has_sign = _SIGNS.search(text) is not None or _BEGINNINGS.match(text) is not None
+    return has_sign or "seq" in text or "UNK" in text
+
 
 MISSING = re.compile(
     r"(?:nan|none|null|nil|n\.?/?a|undefined|missing|unknown|unanswerable|not[ _]available|to[ _]?do|tbd|false|true|empty"

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import InputError, shorten
 from .caption_names import (
@@ -69,8 +68,7 @@ _LISTS_OF_SIDES = (
 _ROW = 16
 
 
-@dataclass(frozen=True)
-class CaptionRow:
+class CaptionRow(NamedTuple):
     """The caption or references of an image in one place of a file.
 
     Attributes:

@@ -23,6 +23,8 @@ _ANSWERS = (
     ("response", "candidates", "*", "content"),
     ("outputs", "*"),
 )
+#: The keys where an answer, or the error in its place, begins.
+_ANSWER_KEYS = tuple({path[0]: None for path in _ANSWERS})
 #: What such a line calls its request.
 _REQUESTS = ("custom_id", "key")
 _SPEAKER_KEYS = ("role", "from")
@@ -90,6 +92,9 @@ def _read_text(message: Mapping[str, Any]) -> str:
 
 def _read_batch_answer(row: Mapping[str, Any]) -> str | None:
     """Return the answer in a line of a batch's output; an empty text where the request failed, None of other rows."""
+    if row.keys().isdisjoint(_ANSWER_KEYS):
+        return None
+
     for path in _ANSWERS:
         value = _follow(row, path)
         if isinstance(value, list):
@@ -145,8 +150,7 @@ def _with_batch_answer(row: Mapping[str, Any]) -> Mapping[str, Any]:
     if answer is None:
         return row
 
-    parts = [path[0] for path in _ANSWERS]
-    unfolded = {name: value for name, value in row.items() if name not in parts}
+    unfolded = {name: value for name, value in row.items() if name not in _ANSWER_KEYS}
     unfolded.setdefault("caption", answer)
     request = next((row[name] for name in _REQUESTS if name in row), None)
     if request is not None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..caption_texts import find_script
-from .caption_patterns import HTML, INDEFINITE, SIGNS, THOUGHTS, TOKENS
+from .caption_patterns import HTML, INDEFINITE, THOUGHTS, TOKENS, may_hold_markup
 from .suspected_faults import PlacedText, SuspectedFault, make_finding
 
 
@@ -66,6 +66,8 @@ SEPARATORS = (
         is_common=True,
     ),
 )
+#: The characters of these signs; a text without any of them holds none.
+_SEPARATOR_CHARACTERS = re.compile(r"[|<\[\\#\t@&1\r\n\u2028;；/\"”'’]")
 #: Where sentences, or parts of one, may be captions of their own.
 SENTENCE_SEPARATORS = (
     Separator("a full stop", re.compile(r"\.\s+"), is_in_words=True),
@@ -80,21 +82,27 @@ _SHORTEST_PART = 6
 _MARKUP = (TOKENS, HTML, THOUGHTS, re.compile(r"^[*_]+$"))
 #: A sign or a tag within a text that whole captions have now and then, and nearly no set of captions in each.
 _RARE_SIGN = re.compile(r"\S\s*(</?\w+\s*/?>|--+|::+|\.\.\.+|[^\w\s.,:'\"’“”!?()%-]+)\s*(?=\S)")
+#: The characters of rare signs that stand alone, and the others' beginnings.
+_RARE_CHARACTER = re.compile(r"[^\w\s.,:'\"’“”!?()%-]")
+_RARE_BEGINNINGS = ("--", "::", "...")
 
 
 def find_glued(texts: Sequence[PlacedText], noun: str) -> list[SuspectedFault]:
     """Return the finding of the separator that most captions or references hold; nothing where none looks glued."""
     is_of_captions = noun == "captions"
     has_one_each = len({text.image_id for text in texts}) == len(texts)
-    separators = list(SEPARATORS)
+    with_character = [text for text in texts if _SEPARATOR_CHARACTERS.search(text.text)]
+    # Each separator, and the texts that may hold it.
+    candidates_by_separator = dict.fromkeys(SEPARATORS, with_character)
     if has_one_each:
-        separators += _find_rare_signs(texts, without_markup=is_of_captions)
+        for separator in _find_rare_signs(texts, without_markup=is_of_captions):
+            candidates_by_separator[separator] = list(texts)
 
     found: list[tuple[Separator, list[PlacedText]]] = []
     # A long description has many signs.
     n_words = sum(len(text.text.split()) for text in texts)
     is_long = n_words > _LONGEST_JOINED * len(texts)
-    for separator in separators:
+    for separator, candidates in candidates_by_separator.items():
         if separator.is_common and not has_one_each:
             continue
         is_character = len(separator.sign) == 1
@@ -104,7 +112,7 @@ def find_glued(texts: Sequence[PlacedText], noun: str) -> list[SuspectedFault]:
         if is_of_captions and any(pattern.search(separator.sign) for pattern in _MARKUP):
             continue
 
-        holding = [text for text in texts if separator.pattern.search(text.text)]
+        holding = [text for text in candidates if separator.pattern.search(text.text)]
         if separator.is_common:
             holding = [text for text in holding if not _is_prose(text.text, separator.pattern)]
         # One caption may hold a bar that joins nothing.
@@ -173,7 +181,12 @@ def _find_rare_signs(texts: Sequence[PlacedText], *, without_markup: bool) -> li
     counts: Counter[str] = Counter()
     for text in texts:
         words = text.text
-        if without_markup and SIGNS.search(words):
+        # Nearly all captions are told at once to hold none.
+        if _RARE_CHARACTER.search(words) is None and not any(
+            beginning in words for beginning in _RARE_BEGINNINGS
+        ):
+            continue
+        if without_markup and may_hold_markup(words):
             words = HTML.sub(" ", TOKENS.sub(" ", words))
         # In the order of the text, so that the first of two equally frequent signs is named.
         for sign in dict.fromkeys(_RARE_SIGN.findall(words)):

@@ -22,12 +22,12 @@ from .caption_patterns import (
     MISSING,
     NUMBER,
     PRINTED_OBJECT,
-    SIGNS,
     THOUGHTS,
     TOKENS,
     TURNS,
     WIDE,
     WRONG_CODE,
+    may_hold_markup,
 )
 from .cells import is_printed_list
 from .suspected_faults import PlacedText, SuspectedFault, is_empty, make_finding, quote
@@ -50,7 +50,7 @@ class TextCheck:
         words: what such a text is or holds, from the verb in the plural on.
         is_of_captions, is_of_references: of which texts it is.
         is_fatal: whether a submission with such a caption is not valid.
-        needs_sign: whether only a text with one of `caption_patterns.SIGNS` can have the fault.
+        needs_sign: whether only a text that `may_hold_markup` can have the fault.
         least_share: the share of a file's texts from which on it is a fault, where single whole texts may well have it;
             0 where one text is enough.
         least_count: how many texts at least such a share has to be.
@@ -76,6 +76,9 @@ def _has_pattern(pattern: re.Pattern[str]) -> Callable[[str, str], bool]:
 
 def _is_image_id(text: str, image_id: str) -> bool:
     stripped = text.strip()
+    # Nearly no caption is a part of an id.
+    if stripped not in image_id:
+        return False
     if stripped == image_id.strip():
         return True
 
@@ -285,7 +288,7 @@ def run_text_checks(
         noun: `captions` or `references`.
     """
     # Nearly all texts have no sign, and most checks need not look at them.
-    with_sign = [text for text in texts if SIGNS.search(text.text)]
+    with_sign = [text for text in texts if may_hold_markup(text.text)]
     findings: dict[str, SuspectedFault] = {}
     for check in checks:
         candidates = with_sign if check.needs_sign else texts
