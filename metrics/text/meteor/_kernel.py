@@ -23,15 +23,19 @@ from numba import types
 BEAM = 40
 #: Statistics of an alignment, in the order in which METEOR prints them.
 STATISTICS = 23
-EXACT, STEM, SYNONYM, PARAPHRASE = range(4)
+# Numba compiles a function once more for each of Python's numbers that it is called with, and once for all of NumPy's.
+EXACT, STEM, SYNONYM, PARAPHRASE = np.arange(4)
+ZERO = np.int64(0)
 #: Columns of `_Matches.table`.
 START1, LENGTH1, LENGTH2, MODULE, NEXT = range(5)
 #: Rows of `_Matches.lists`.
 COUNT, FIRST, LAST = range(3)
 #: Columns of `paths`: words covered, chunks, distance, the end of the last match in the candidate (-1 if the
-#: word before has none), the path before, and the match added to it.
-COVERED, CHUNKS, DISTANCE, END1, ORIGIN, MATCH = range(6)
-FIELDS = 6
+#: word before has none) and in the reference, the path before, and the match added to it.
+COVERED, CHUNKS, DISTANCE, END1, END2, ORIGIN, MATCH = range(7)
+FIELDS = 7
+#: A number of `used` has a bit for each of so many words of the candidate.
+WORD_BITS = 32
 
 _INTS = types.Array(types.int32, 1, "C", readonly=True)
 _BYTES = types.Array(types.uint8, 1, "C", readonly=True)
@@ -92,11 +96,14 @@ class _Matches(NamedTuple):
         table: a row a match, with the columns `START1` to `NEXT`.
         lists: of the matches that begin at each word of the reference, the rows `COUNT` to `LAST`.
         cover: by how many matches each word of the candidate and of the reference is covered.
+        place, stamp: of each word its first place in the reference, and the pair for which it holds.
     """
 
     table: Any
     lists: Any
     cover: Any
+    place: Any
+    stamp: Any
 
 
 class _TextPair(NamedTuple):
@@ -259,48 +266,40 @@ def _overlaps(used: Any, path: Any, table: Any, m: Any) -> bool:
     The words in the reference need no look where the first of them is free: earlier matches end before it, and those that
     are in the alignment from the start share no word with others.
     """
-    for k in range(table[m, START1], table[m, START1] + table[m, LENGTH1]):  # noqa: SIM110 - for Numba
-        if used[path, k]:
+    for k in range(table[m, START1], table[m, START1] + table[m, LENGTH1]):
+        if used[path, k // WORD_BITS] & (1 << k % WORD_BITS):
             return True
     return False
 
 
 @_inner
-def _mark_used(used: Any, path: Any, n1: Any, table: Any, m: Any, start2: Any) -> None:
-    """Mark the words of a match as used by a path."""
-    for k in range(table[m, LENGTH2]):
-        used[path, n1 + start2 + k] = 1
-    for k in range(table[m, LENGTH1]):
-        used[path, table[m, START1] + k] = 1
+def _mark_used(used: Any, path: Any, table: Any, m: Any) -> None:
+    """Mark the words of a match in the candidate as used by a path."""
+    for k in range(table[m, START1], table[m, START1] + table[m, LENGTH1]):
+        used[path, k // WORD_BITS] |= 1 << k % WORD_BITS
 
 
 @_inner
-def _ranks_before(paths: Any, i: Any, rivals: Any, j: Any) -> bool:
-    """Return whether a path ranks before a rival."""
-    if paths[i, COVERED] != rivals[j, COVERED]:
-        return paths[i, COVERED] > rivals[j, COVERED]
-    if paths[i, CHUNKS] != rivals[j, CHUNKS]:
-        return paths[i, CHUNKS] < rivals[j, CHUNKS]
-    return paths[i, DISTANCE] < rivals[j, DISTANCE]
+def _ranks_before(covered: Any, chunks: Any, distance: Any, rivals: Any, j: Any) -> bool:
+    """Return whether a path with these values ranks before a rival."""
+    if covered != rivals[j, COVERED]:
+        return covered > rivals[j, COVERED]
+    if chunks != rivals[j, CHUNKS]:
+        return chunks < rivals[j, CHUNKS]
+    return distance < rivals[j, DISTANCE]
 
 
 @_inner
-def _insert_last(best: Any, n: Any) -> int:
-    """Move the path in the last row before the `n` that it outranks; return how many paths remain."""
+def _make_room(best: Any, n: Any, covered: Any, chunks: Any, distance: Any) -> int:
+    """Move the paths among the first `n` that a new one outranks down by a row; return the row that is free for it."""
     rank = n
-    while rank > 0 and _ranks_before(best, BEAM, best, rank - 1):
+    while rank > 0 and _ranks_before(covered, chunks, distance, best, rank - 1):
         rank -= 1
-
-    if rank == BEAM:
-        return n
 
     for k in range(min(n, BEAM - 1), rank, -1):
         for field in range(FIELDS):
             best[k, field] = best[k - 1, field]
-    for field in range(FIELDS):
-        best[rank, field] = best[BEAM, field]
-
-    return min(n + 1, BEAM)
+    return rank
 
 
 @_inner
@@ -326,27 +325,27 @@ def _search(
     Args:
         alignment: the match that begins at each word of the reference, -1 for none.
         paths, best, used, trace: working memory. Two generations of `BEAM` paths take turns in
-            `paths`, and in `used` with the words of candidate and reference that they use; the last
-            row of `best` is a path that seeks its rank among those before. Each row of `trace` has
-            the origin and the match of each path of a generation.
+            `paths`, and in `used` with the words of the candidate that they use. Each row of `trace`
+            has the origin and the match of each path of a generation.
     """
     table = matches.table
-    for k in range(n1 + n2):
+    n_numbers = n1 // WORD_BITS + 1
+    for k in range(n_numbers):
         used[0, k] = 0
     for word2 in range(n2):
         if alignment[word2] != -1:
-            _mark_used(used, 0, n1, table, alignment[word2], word2)
+            _mark_used(used, ZERO, table, alignment[word2])
 
     for field in range(FIELDS):
         paths[0, field] = 0
     paths[0, END1] = -1
     n_paths = 1
-    now = 0
+    now = ZERO
 
     for word2 in range(n2):
-        n = 0
+        n = ZERO
         for path in range(now, now + n_paths):
-            is_free = not used[path, n1 + word2]
+            is_free = alignment[word2] == -1 and paths[path, END2] <= word2
 
             # The matches that begin here, in their order, then -1 for none; or the one that is there already, if any.
             m = alignment[word2]
@@ -368,32 +367,42 @@ def _search(
                         m = following
                         continue
 
-                for field in range(FIELDS):
-                    best[BEAM, field] = paths[path, field]
-                best[BEAM, ORIGIN] = path - now
-                best[BEAM, MATCH] = m
-                best[BEAM, DISTANCE] = distance
-
+                covered = paths[path, COVERED]
+                chunks = paths[path, CHUNKS]
+                new_distance = distance
+                end1 = paths[path, END1]
+                end2 = paths[path, END2]
                 if m != -1:
                     start1 = table[m, START1]
                     if is_optional:
                         # It counts for the paths that are made after this one, as METEOR has it.
                         distance += abs(word2 - start1)
                     else:
-                        best[BEAM, DISTANCE] += abs(word2 - start1)
+                        new_distance += abs(word2 - start1)
                     if table[m, MODULE] == EXACT:
-                        best[BEAM, COVERED] += 2
+                        covered += 2
                     else:
-                        best[BEAM, COVERED] += table[m, LENGTH1] // 2 + table[m, LENGTH2] // 2
-                    if paths[path, END1] != -1 and start1 != paths[path, END1]:
-                        best[BEAM, CHUNKS] += 1
-                    best[BEAM, END1] = start1 + table[m, LENGTH1]
+                        covered += table[m, LENGTH1] // 2 + table[m, LENGTH2] // 2
+                    if end1 != -1 and start1 != end1:
+                        chunks += 1
+                    end1 = start1 + table[m, LENGTH1]
+                    end2 = word2 + table[m, LENGTH2]
                 elif is_free:
-                    if paths[path, END1] != -1:
-                        best[BEAM, CHUNKS] += 1
-                    best[BEAM, END1] = -1
+                    if end1 != -1:
+                        chunks += 1
+                    end1 = -1
 
-                n = _insert_last(best, n)
+                # Of thousands of matches of a word that is often repeated, nearly all rank behind the beam.
+                if n < BEAM or _ranks_before(covered, chunks, new_distance, best, BEAM - 1):
+                    rank = _make_room(best, n, covered, chunks, new_distance)
+                    best[rank, COVERED] = covered
+                    best[rank, CHUNKS] = chunks
+                    best[rank, DISTANCE] = new_distance
+                    best[rank, END1] = end1
+                    best[rank, END2] = end2
+                    best[rank, ORIGIN] = path - now
+                    best[rank, MATCH] = m
+                    n = min(n + 1, BEAM)
                 m = following
 
         # The other half of `paths` and `used` takes the new generation.
@@ -409,17 +418,19 @@ def _search(
             trace[word2, 2 * path] = origin
             trace[word2, 2 * path + 1] = m
 
-            for k in range(n1 + n2):
+            for k in range(n_numbers):
                 used[now + path, k] = used[before + origin, k]
             if m != -1:
-                _mark_used(used, now + path, n1, table, m, word2)
+                _mark_used(used, now + path, table, m)
 
     # Close the last chunk, and follow the first of the best paths back.
     top = now
     for path in range(now, now + n_paths):
         if paths[path, END1] != -1:
             paths[path, CHUNKS] += 1
-        if _ranks_before(paths, path, paths, top):
+        if _ranks_before(
+            paths[path, COVERED], paths[path, CHUNKS], paths[path, DISTANCE], paths, top
+        ):
             top = path
 
     top -= now
@@ -429,39 +440,63 @@ def _search(
 
 
 @_inner
-def _match_words(matches: _Matches, texts: _WordedTexts, pair: _TextPair) -> int:
-    """Add the matches of single words; return their number, negative if the texts are equal."""
+def _repeat_matches(matches: _Matches, n: Any, place: Any, start2: Any) -> int:
+    """Add the matches of a word at an earlier place of the reference to those of the same word at a later one."""
+    table = matches.table
+    m = matches.lists[FIRST, place]
+    for _ in range(matches.lists[COUNT, place]):
+        n = _add_word_match(matches, n, start2, table[m, START1], table[m, MODULE])
+        m = table[m, NEXT]
+    return n
+
+
+@_inner
+def _match_words(matches: _Matches, texts: _WordedTexts, pair: _TextPair, number: Any) -> Any:
+    """Add the matches of single words; return their number, negative if the texts are equal.
+
+    Args:
+        number: of the pair, which no other has.
+    """
     key = texts.key
     stem = texts.stem
     mask = texts.mask
     words1 = texts.words[pair.begin1 : pair.begin1 + pair.n1]
     words2 = texts.words[pair.begin2 : pair.begin2 + pair.n2]
 
-    n = 0
     is_equal = pair.n1 == pair.n2
     for start2, word2 in enumerate(words2):
+        is_equal = is_equal and key[words1[start2]] == key[word2]
+
+    n = ZERO
+    for start2, word2 in enumerate(words2):
+        # There is no room for more, and the pair is left out.
+        if n > len(matches.table):
+            break
+        # In a long text most words have come before.
+        if matches.stamp[word2] == number:
+            n = _repeat_matches(matches, n, matches.place[word2], start2)
+            continue
+        matches.stamp[word2] = number
+        matches.place[word2] = start2
+
         for start1, word1 in enumerate(words1):
             if key[word1] == key[word2]:
                 n = _add_word_match(matches, n, start2, start1, EXACT)
-        is_equal = is_equal and key[words1[start2]] == key[word2]
+        # Equal texts match word by word exactly, which no stem or synonym betters.
+        if is_equal:
+            continue
 
-    # Equal texts match word by word exactly, which no stem or synonym betters.
-    if is_equal:
-        return -n
-
-    for start2, word2 in enumerate(words2):
         for start1, word1 in enumerate(words1):
             if stem[word1] == stem[word2] and key[word1] != key[word2]:
                 n = _add_word_match(matches, n, start2, start1, STEM)
 
-    for start2, word2 in enumerate(words2):
         for start1, word1 in enumerate(words1):
             # Without a common bit there is no common synset to look for.
             has_common_bit = (mask[word1] & mask[word2]) != 0
             is_other_word = key[word1] != key[word2]
             if has_common_bit and is_other_word and _share_synset(texts, word1, word2):
                 n = _add_word_match(matches, n, start2, start1, SYNONYM)
-    return n
+    return -n if is_equal else n
 
 
 @_inner
@@ -626,17 +661,21 @@ def align(
     stamp = np.full(len(to_first), -1, np.int64)
     phrases = _Phrases(occurrence_first, position, length, phrase, to_first, to, head, chain, stamp)
 
-    longest = np.diff(starts).max()
+    longest = 0
+    for text in range(len(starts) - 1):
+        longest = max(longest, starts[text + 1] - starts[text])
     matches = _Matches(
         np.empty((max_matches, 5), np.int32),  # memory that is never touched costs nothing
         np.zeros((3, longest), np.int32),
         np.zeros((2, longest), np.int32),
+        np.empty(len(key), np.int32),
+        np.full(len(key), -1, np.int64),
     )
 
     alignment = np.empty(longest, np.int32)
     paths = np.empty((2 * BEAM, FIELDS), np.int64)
-    best = np.empty((BEAM + 1, FIELDS), np.int64)
-    used = np.empty((2 * BEAM, 2 * longest), np.uint8)
+    best = np.empty((BEAM, FIELDS), np.int64)
+    used = np.empty((2 * BEAM, longest // WORD_BITS + 1), np.int64)
     trace = np.empty((longest, 2 * BEAM), np.int32)
 
     for row in range(len(candidates)):
@@ -652,11 +691,11 @@ def align(
         matches.cover[1, :n2] = 0
         matches.lists[COUNT, :n2] = 0
 
-        n = _match_words(matches, texts, pair)
+        n = _match_words(matches, texts, pair, row)
         if n >= 0:
             # Phrases of the reference whose paraphrases are in the candidate, then the reverse.
-            n = _match_paraphrases(matches, n, phrases, pair, True, 2 * row)
-            n = _match_paraphrases(matches, n, phrases, pair, False, 2 * row + 1)
+            for number, is_reference in enumerate((True, False), 2 * row):
+                n = _match_paraphrases(matches, n, phrases, pair, is_reference, number)
 
         # Negative where the texts are equal.
         n = abs(n)

@@ -162,7 +162,7 @@ class Meteor(PooledMetric, SegmentedMetric):
             if longest >= _MANY_WORDS:
                 logger.warning(
                     "metric %s: a caption has %s words; METEOR's time grows with the square of how often a word is "
-                    "repeated, and may be minutes a caption",
+                    "repeated, and may be seconds for each reference",
                     self.spec,
                     f"{longest:,}",
                 )
