@@ -2,7 +2,7 @@
 
 Every command in README.md, CONTRIBUTING.md, docs/*.md and the commands' help is run, in the order of its page,
 in a scratch folder and a terminal of 80 columns, on small files of our own making in the authors' formats. A new page is found by itself.
-Tables of texts are drawn for terminals of 60 and 120 columns as well.
+Every table is drawn for terminals of 60 and 120 columns as well, and no word or number of it is cut there.
 `SMALLER` says which options make a command cheap enough for a test, `ELSEWHERE` which commands need what a
 test has not: these are composed (`--cfg job`) and no more.
 """
@@ -555,13 +555,40 @@ class Scratch:
         for table in drawn:
             if not table.numeric:
                 check_texts(table, WIDTH, lines)
-                for width in OTHER_WIDTHS:
-                    check_texts(table, width, drawn_at(table, width))
+            for width in OTHER_WIDTHS:
+                check_table(table, width)
         return int(ended.value.code or 0)
 
 
-#: Widths of terminals in which tables of texts are drawn as well.
+#: Widths of terminals in which tables are drawn as well.
 OTHER_WIDTHS = (60, 120)
+
+
+def check_table(table: ResultTable, width: int) -> None:
+    """Check what a terminal of another width shows of a table: no line is too long, and no word is broken or lost."""
+    lines = drawn_at(table, width)
+    assert all(cell_len(line.rstrip()) <= width for line in lines)
+    if table.numeric:
+        check_words(lines, [table])
+        check_numbers(table, width, lines)
+    else:
+        # Where it is listed, it has no heads.
+        check_texts(table, width, lines)
+
+
+def check_numbers(table: ResultTable, width: int, lines: list[str]) -> None:
+    """Check that each number of a table stands whole in a line, but for those of columns that a note says are missing."""
+    text = " ".join(" ".join(lines).split())
+    _, is_missing, missing = text.partition("The terminal is too narrow for ")
+    shown = set(re.sub("[│┃]", " ", "\n".join(lines)).split())
+    for row in table.rows_with_cells:
+        for head, cell in zip(table.heads, row.cells, strict=True):
+            # Of columns of one head, as ±, some may be missing.
+            is_one_of_several = table.heads.count(head) > 1
+            if is_missing and (is_one_of_several or any(word in missing for word in head.split())):
+                continue
+            words = [word for word in str(cell).split() if not any(word in one for one in shown)]
+            assert not words, f"cut at {width} columns: {words} of {head}"
 
 
 def drawn_at(table: ResultTable, width: int) -> list[str]:
@@ -598,6 +625,11 @@ def check_shown(words: list[str], lines: list[str], drawn: list[ResultTable]) ->
             if cell_len(line) > WIDTH and len(line.split()) > 1 and line[0] != " "
         ]
         assert not long_lines
+    check_words(lines, drawn)
+
+
+def check_words(lines: list[str], drawn: list[ResultTable]) -> None:
+    """Check that no word of a table's heads and labels is broken or lost, but for the heads that a note says are missing."""
     shown = set(re.sub("[│┃]", " ", "\n".join(lines)).split())
     text = " ".join(" ".join(lines).split())
     _, _, too_narrow = text.partition("The terminal is too narrow for ")

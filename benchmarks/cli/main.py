@@ -20,7 +20,7 @@ from ...datasets.errors import InputError, one_line
 from .arguments import OWN_FILES, spell_out, split_flags, use_config_dir
 from .command import Command
 from .registry import COMMANDS, packaged_commands, split_command
-from .terminal import show_log, show_text
+from .terminal import PLAIN_LETTERS, show_log, show_text
 
 #: The width of a terminal.
 _WIDTH = 80
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
     show_log()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a locale without τ prints "?"
+            stream.reconfigure(errors=PLAIN_LETTERS)
     try:
         with use_config_dir(words) as words:
             status = _run(words)

@@ -5,6 +5,7 @@ What captau's modules log is printed as lines on stderr.
 
 from __future__ import annotations
 
+import codecs
 import logging
 import shutil
 import sys
@@ -17,6 +18,26 @@ from ...datasets.errors import escape_controls, one_line
 
 if TYPE_CHECKING:
     from ..runs.tables import ResultTable
+
+
+#: The error handler that writes what a locale lacks in the letters that all have.
+PLAIN_LETTERS = "captau.plain_letters"
+_PLAIN = {
+    "τ": "tau", "ρ": "rho", "κ": "kappa", "α": "alpha", "ω": "omega", "ε": "epsilon", "π": "pi",
+    "±": "+-", "×": "x", "−": "-", "–": "-", "…": "...", "·": "*", "→": "->", "≤": "<=", "≥": ">=",
+    "‘": "'", "’": "'", "“": '"', "”": '"', "│": "|", "━": "-",
+}  # fmt: skip
+
+
+def _write_plainly(error: UnicodeError) -> tuple[str, int]:
+    """Return what stands for letters that a stream's encoding lacks: `tau` for τ, and `?` for what has no plain letters."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    missing = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(letter, "?") for letter in missing), error.end
+
+
+codecs.register_error(PLAIN_LETTERS, _write_plainly)
 
 
 def show_text(text: str, file: TextIO | None = None) -> None:

@@ -239,7 +239,7 @@ def _join(
         frames,
         record,
         tables=tables,
-        other_files={"table.csv": tables_as_csv(tables)},
+        other_files=tables_as_csv(tables),
         objective=_find_objective(options, measured, overview),
     )
 

@@ -231,7 +231,7 @@ def _make_results(
         record,
         tables=tables,
         figures=figures,
-        other_files={"table.csv": tables_as_csv(tables)},
+        other_files=tables_as_csv(tables),
         objective=_find_objective(frames["calibration.csv"], options.metrics[0].spec),
     )
 

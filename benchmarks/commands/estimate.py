@@ -130,7 +130,7 @@ def run(options: EstimateOptions) -> Results:
     figures: dict[str, bytes] = {}
     if not options.plan:
         figures = estimate_figure(frames["estimates.csv"], options.statistics.level)
-    other_files = {"table.csv": tables_as_csv(tables), **files}
+    other_files = {**tables_as_csv(tables), **files}
     # Each quantity has two rows, of which the second is the powered estimate.
     objective = None if options.plan else float(frames["estimates.csv"]["value"].iloc[1])
     return Results(

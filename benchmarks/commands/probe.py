@@ -89,7 +89,7 @@ def run(options: ProbeOptions) -> Results:
     }
 
     figures = probe_figure(rows, metric_labels(metrics), source)
-    other_files = {"table.csv": tables_as_csv(tables), **figures}
+    other_files = {**tables_as_csv(tables), **figures}
     return Results(
         frames,
         _record(options, caption_sets, metrics, missing, source) | clock.record(),

@@ -110,7 +110,7 @@ def run(options: ReproduceOptions) -> Results:
             **clock.record(),
         },
         tables=tables,
-        other_files={"table.csv": tables_as_csv(tables)},
+        other_files=tables_as_csv(tables),
         summary=summarise(comparison),
         objective=_find_objective(comparison),
     )

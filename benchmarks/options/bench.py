@@ -28,7 +28,7 @@ captau bench dataset=flickr8k_expert statistics.interval=bca statistics.replicat
 captau bench dataset=flickr8k_expert,thumb --multirun  one run each
 """
     writes: ClassVar[str] = """
-Writes correlations.csv, scores.parquet, table.md, table.tex, table.csv, run.json. In a sweep (--multirun), a job
+Writes correlations.csv, scores.parquet, table.md, table.tex, table.csv (a further table: table_2.csv), run.json. In a sweep (--multirun), a job
 that fails leaves the others alone; hydra/launcher=joblib, submitit_local or submitit_slurm spreads them
 (docs/clusters.md).
 """

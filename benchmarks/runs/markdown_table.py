@@ -22,7 +22,7 @@ def markdown_of(table: ResultTable) -> str:
         "|:--|" + side * len(table.columns),
     ]
     lines += [_row_line(row, table) for row in table.rows]
-    below = mark_lines_below(table, "In italics", escape_markdown, escape_markdown)
+    below = mark_lines_below(table, "In italics", _escape_sentence, _escape_sentence)
     lines += [f"\n{line}" for line in below]
     return "\n".join(lines)
 
@@ -40,6 +40,11 @@ def _row_line(row: Row, table: ResultTable) -> str:
 def _set_italic(text: str) -> str:
     """Set a text in italics; an empty one stays empty, as two stars would begin bold type."""
     return f"*{text}*" if text else ""
+
+
+def _escape_sentence(text: str) -> str:
+    """Return a sentence below a table as `escape_markdown` does; a bar ends no cell there, as in a signature."""
+    return escape_markdown(text).replace(r"\|", "|")
 
 
 def escape_markdown(text: str) -> str:

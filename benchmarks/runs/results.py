@@ -173,10 +173,16 @@ def table_files(tables: Iterable[ResultTable]) -> dict[str, bytes]:
     }
 
 
-def tables_as_csv(tables: Iterable[ResultTable]) -> bytes:
-    """Return printed tables as one CSV file, the title of each as a comment above it."""
-    parts = [f"# {table.title}\n{csv_of(table)}" for table in tables]
-    return "\n".join(parts).encode()
+def tables_as_csv(tables: Iterable[ResultTable]) -> dict[str, bytes]:
+    """Return printed tables as CSV files by name, one each: `table.csv`, `table_2.csv` and so on.
+
+    They are for people, so that a mark at their beginning tells Excel that they are UTF-8.
+    """
+    files: dict[str, bytes] = {}
+    for number, table in enumerate(tables, start=1):
+        name = "table.csv" if number == 1 else f"table_{number}.csv"
+        files[name] = csv_of(table).encode("utf-8-sig")
+    return files
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:

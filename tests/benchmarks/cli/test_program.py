@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import logging
 import os
@@ -454,3 +455,18 @@ def test_score_imports_no_scipy(tmp_path: Path) -> None:
     )
     assert ended.stdout.splitlines()[-1] == "scipy: []", ended.stderr
     assert "±" in (tmp_path / "run" / "table.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [
+        ("utf-8", "τ_c 45.7 ± 1.0 … ≥ 犬\n"),
+        ("latin-1", "tau_c 45.7 ± 1.0 ... >= ?\n"),
+        ("ascii", "tau_c 45.7 +- 1.0 ... >= ?\n"),
+    ],
+)
+def test_a_locale_without_greek_letters_has_their_names(encoding: str, expected: str) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding, errors=terminal.PLAIN_LETTERS)
+    terminal.show_text("τ_c 45.7 ± 1.0 … ≥ 犬", stream)
+    stream.seek(0)
+    assert stream.read() == expected

@@ -67,7 +67,9 @@ def test_tables_are_joined_into_one_file_of_each_form() -> None:
     cells = "| m | v |\n|:--|--:|\n| a | 1 |"
     assert files["table.md"].decode() == f"**T**\n\n{cells}\n\n**U**\n\n{cells}\n"
     assert files["table.tex"].decode().count("\\begin{table}") == 2
-    assert tables_as_csv(tables).decode() == "# T\nm,v\na,1\n\n# U\nm,v\na,1\n"
+    # One table a file, with the mark by which Excel knows UTF-8.
+    content = b"\xef\xbb\xbfm,v\na,1\n"
+    assert tables_as_csv(tables) == {"table.csv": content, "table_2.csv": content}
 
 
 def test_the_run_file_comes_last_with_the_digests_of_the_others() -> None:

@@ -60,7 +60,7 @@ MARKDOWN = r"""**Toy_set: 100 % agreement**
 
 Scores ×100 & more.
 
-1 \| 2."""
+1 | 2."""
 
 LATEX = r"""% \usepackage{booktabs}
 % \usepackage{graphicx}
@@ -119,9 +119,10 @@ def test_csv() -> None:
     head, *rows = csv.reader(io.StringIO(CSV))
     assert head == ["metric", "τ_c", "a|b, c"]
     assert rows[1] == ['file(path=a|b,name="x")', "-1.0", "±2"]
-    # Several tables of a run are in one file, each below its title.
-    title = "# Toy_set: 100 % agreement\n"
-    assert tables_as_csv([TABLE, TABLE]).decode() == f"{title}{CSV}\n{title}{CSV}"
+    # Several tables of a run have a file each.
+    assert [content.decode("utf-8-sig") for content in tables_as_csv([TABLE, TABLE]).values()] == [
+        CSV
+    ] * 2
 
 
 def test_cells_of_text() -> None:
@@ -642,6 +643,9 @@ def test_signatures_are_a_line() -> None:
 def test_markdown_shows_texts_as_they_are() -> None:
     """A star before a blank and a bare `<` begin nothing, in CommonMark's rules."""
     assert escape_markdown(r"a_b \ ` *c* d * < | <i>") == r"a_b \\ \` \*c* d * < \| \<i>"
+    # Below a table a bar ends no cell: a signature can be copied.
+    table = ResultTable("t", "m", ["x"], [Row("a|b", ["1"])], notes=["cider|sigma:6 *"])
+    assert markdown_of(table).splitlines()[-3:] == [r"| a\|b | 1 |", "", "cider|sigma:6 *"]
 
 
 def test_notes_are_printed_in_brief_without_details() -> None:
