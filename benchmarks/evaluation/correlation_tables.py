@@ -275,9 +275,12 @@ def _data_notes(measured: MeasuredDataset) -> list[str]:
 
     word_dimensions = [word_dimension(dimension) for dimension in measured.protocol.dimension]
     is_of_words = frame["dimension"].isin(word_dimensions)
-    # What people reach is measured on all ratings, also on those that no metric meets.
-    counted_rows = frame[~is_of_words & ~frame["metric"].isin(CEILINGS)]
-    counts = counted_rows[["n_items", "n_ratings"]].max().fillna(0)
+    counted_rows = frame[~is_of_words]
+    of_metrics = counted_rows[~counted_rows["metric"].isin(CEILINGS)]
+    if len(of_metrics):
+        # What people reach is measured on all ratings, also on those that no metric meets.
+        counted_rows = of_metrics
+    counts = counted_rows[["n_items", "n_ratings"]].max()
     unit = "preference pair" if are_of_preferences(frame["coefficient"]).all() else "data point"
     items = count_of(int(counts["n_items"]), "item")
     ratings = count_of(int(counts["n_ratings"]), unit)
