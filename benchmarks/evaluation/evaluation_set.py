@@ -356,7 +356,7 @@ class EvaluationSet:
 
     def image_of(self, points: pd.DataFrame) -> pd.Series:
         """Return the image of each data point, or its cluster where the dataset has clusters."""
-        return self.clusters.loc[points["item_id"]]
+        return self.clusters.iloc[find_places(self.clusters.index, points["item_id"])]
 
     def data_points(self, scores: pd.Series, points: pd.DataFrame) -> DataPoints:
         """Join scores to data points; `protocol.undefined=drop` leaves out points without a score.
@@ -365,7 +365,8 @@ class EvaluationSet:
             scores: by item id.
             points: as `points` returns them.
         """
-        point_scores = scores.loc[points["item_id"]].to_numpy(dtype=np.float64)
+        score_places = find_places(scores.index, points["item_id"])
+        point_scores = scores.to_numpy(dtype=np.float64)[score_places]
         is_gap = np.zeros(len(points), dtype=bool)
         if self.protocol.undefined == "drop":
             is_gap = np.isnan(point_scores)
@@ -379,7 +380,7 @@ class EvaluationSet:
         return DataPoints(
             scores=counted_scores,
             ratings=ratings,
-            keys=self.keys.loc[counted["item_id"]],
+            keys=self.keys.iloc[find_places(self.keys.index, counted["item_id"])],
             image=image_numbers[~is_gap],
             n_dropped=int(is_gap.sum()),
             reason=undefined_reason(counted_scores, ratings),
@@ -432,6 +433,19 @@ class EvaluationSet:
     def lacking(self, lack: Lack, message: str) -> LackingError:
         """Return the error for what the dataset lacks; its message begins with the dataset's name."""
         return LackingError(lack, message, self.name)
+
+
+def find_places(index: pd.Index, item_ids: pd.Series) -> Ints:
+    """Return the place of each item in an index; pandas' `loc` would make Arrow texts of the ids first.
+
+    Raises:
+        KeyError: where an item is not in the index.
+    """
+    places = index.get_indexer(pd.Index(item_ids))
+    if (places < 0).any():
+        raise KeyError(f"no such items: {item_ids[places < 0].tolist()}")
+
+    return places
 
 
 def order_by_content(items: pd.DataFrame, contents: Sequence[tuple[Any, ...]]) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from ..runs.progress_bar import StepProgress
 from ..runs.results import SCORE_COLUMNS
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
-from .evaluation_set import EvaluationSet
+from .evaluation_set import EvaluationSet, find_places
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,11 @@ class ScoredDataset:
         columns = [series.to_numpy(dtype=np.float64) for series in self.by_metric.values()]
         selection = self.selection.in_order(columns)
 
-        item_ids = selection.items["item_id"]
-        by_metric = {metric: s.loc[item_ids] for metric, s in self.by_metric.items()}
+        places = find_places(pd.Index(self.selection.items["item_id"]), selection.items["item_id"])
+        in_order = {
+            spec: column[places] for spec, column in zip(self.by_metric, columns, strict=True)
+        }
+        by_metric = by_item(in_order, selection.items)
         return replace(self, selection=selection, by_metric=by_metric)
 
     @cached_property
@@ -111,5 +114,6 @@ def score_dataset(
 
 
 def by_item(columns: Mapping[str, Floats], items: pd.DataFrame) -> dict[str, pd.Series]:
-    """Index columns of scores by item id."""
-    return {spec: pd.Series(column, index=items["item_id"]) for spec, column in columns.items()}
+    """Index columns of scores by item id; they share one index, which looks items up."""
+    index = pd.Index(items["item_id"])
+    return {spec: pd.Series(column, index=index) for spec, column in columns.items()}

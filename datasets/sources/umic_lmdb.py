@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -239,25 +239,26 @@ def _from_table(path: Path) -> CaptionSet:
 @dataset(COMPOSITE_8K)
 def load_composite_8k(root: Path) -> CaptionSet:
     """Read the Flickr8k part of Composite (Aditya et al. 2015)."""
-    return _composite(root, COMPOSITE_8K, "flickr8k", flickr8k_references)
+    return _read_part(_PART_8K, root, _CompositeTexts(root))
 
 
 @dataset(COMPOSITE_30K)
 def load_composite_30k(root: Path) -> CaptionSet:
     """Read the Flickr30k part of Composite (Aditya et al. 2015)."""
-    return _composite(root, COMPOSITE_30K, "flickr30k", _flickr30k_references)
+    return _read_part(_PART_30K, root, _CompositeTexts(root))
 
 
 @dataset(COMPOSITE_COCO)
 def load_composite_coco(root: Path) -> CaptionSet:
     """Read the COCO part of Composite (Aditya et al. 2015)."""
-    return _composite(root, COMPOSITE_COCO, "coco", coco_references)
+    return _read_part(_PART_COCO, root, _CompositeTexts(root))
 
 
 @dataset(COMPOSITE)
 def load_composite(root: Path) -> CaptionSet:
     """Read all three parts of Composite, 11,985 rows, as one set (Aditya et al. 2015)."""
-    parts = [load_composite_8k(root), load_composite_30k(root), load_composite_coco(root)]
+    written_texts = _CompositeTexts(root)
+    parts = [_read_part(part, root, written_texts) for part in (_PART_8K, _PART_30K, _PART_COCO)]
     items = pd.concat([part.items for part in parts])
     ratings = pd.concat([part.ratings for part in parts])
 
@@ -299,22 +300,44 @@ def _read_packed_lines(path: Path) -> list[str]:
         ) from error
 
 
-def _composite(
-    root: Path,
-    card: Card,
-    part: str,
-    references: Callable[[Path, Card], Mapping[str, tuple[str, ...]]],
-) -> CaptionSet:
+class _CompositeTexts:
+    """Composite's captions as they were written, which the file has of all parts and is read once for."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._by_form: dict[tuple[str, str], str] = {}
+
+    def read(self, card: Card) -> dict[tuple[str, str], str]:
+        """Return the captions by image id and `comparison_form`, for a part that the card describes."""
+        if not self._by_form:
+            for block in read_scores(find(self._root, card, COMPOSITE_TEXTS)):
+                for text in block.captions:
+                    self._by_form[block.image_id, comparison_form(text)] = text
+
+        return self._by_form
+
+
+class _CompositePart(NamedTuple):
+    """A part of Composite: its card, its key in the JSON, and what reads its references."""
+
+    card: Card
+    key: str
+    read_references: Callable[[Path, Card], Mapping[str, tuple[str, ...]]]
+
+
+_PART_8K = _CompositePart(COMPOSITE_8K, "flickr8k", flickr8k_references)
+_PART_30K = _CompositePart(COMPOSITE_30K, "flickr30k", _flickr30k_references)
+_PART_COCO = _CompositePart(COMPOSITE_COCO, "coco", coco_references)
+
+
+def _read_part(part: _CompositePart, root: Path, written_texts: _CompositeTexts) -> CaptionSet:
     """Read a part of Composite from its database, or from the JSON where a file is not there."""
+    card = part.card
     if COMPOSITE_JSON in used(root, card):
-        return _from_json(find(root, card, COMPOSITE_JSON), part, card)
+        return _from_json(find(root, card, COMPOSITE_JSON), part.key, card)
 
-    texts_by_form: dict[tuple[str, str], str] = {}
-    for block in read_scores(find(root, card, COMPOSITE_TEXTS)):
-        for text in block.captions:
-            texts_by_form[block.image_id, comparison_form(text)] = text
-
-    return _caption_set(root, card, references(root, card), texts_by_form)
+    texts_by_form = written_texts.read(card)
+    return _caption_set(root, card, part.read_references(root, card), texts_by_form)
 
 
 def _from_json(path: Path, part: str, card: Card) -> CaptionSet:
