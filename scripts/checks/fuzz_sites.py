@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import re
 import socket
 import tempfile
 import threading
@@ -246,13 +247,17 @@ def make_targets(folder: Path, stack: ExitStack) -> list[Target]:
         return SentRequest("/rate", fields=fields, headers=cookie(rater))
 
     def account_form(rng: random.Random) -> SentRequest:
+        # The first token is the one that the HTTP API is asked with, and is never revoked.
+        token_ids = re.findall(r"/account/tokens/(\d+)/revoke", member.get("/account").text)
+        token_form = ("/account/tokens", {"label": "x"})
+        if len(token_ids) > 1:
+            token_form = (f"/account/tokens/{max(map(int, token_ids))}/revoke", {})
         own, fields = rng.choice(
             [
                 ("/team/rename", {"name": f"Team {rng.randrange(10**9)}"}),
                 ("/team/invite", {}),
-                ("/account/tokens", {"label": "x"}),
+                token_form,
                 ("/account/codes", {"old": PASSWORD}),
-                ("/account/tokens/1/revoke", {}),
             ]
         )
         return SentRequest(own, fields={"token": hidden["token"], **fields}, headers=cookie(member))
