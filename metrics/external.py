@@ -25,7 +25,7 @@ import pandas as pd
 
 from ..datasets.errors import InputError, unknown
 from ..datasets.paths import expand_home
-from ..datasets.reading.cells import parse_number
+from ..datasets.reading.cells import ANSWER_WORDS, parse_answer
 from ..datasets.reading.packed_files import without_packing
 from ..datasets.reading.source_files import identify_image
 from ..datasets.reading.table import Table, read_table
@@ -175,7 +175,8 @@ class ScoreFile(OutsideMetric):
 
     The file has `score` and either `item_id`, or `image_id` (or `image`) and `caption`, or the image and `system` where it
     has no captions. Where captions of an image are equal and their scores are not, the system tells them apart. If it
-    also has `metric` (as `scores.parquet` of a run does), only the rows of one metric count.
+    also has `metric` (as `scores.parquet` of a run does), only the rows of one metric count. A score may be a judge's
+    answer in words: yes, true and good are 1, no, false and bad are 0; a column `answer` is taken where there is no `score`.
 
     Args:
         path: the file, packed or not.
@@ -245,12 +246,17 @@ class ScoreFile(OutsideMetric):
     def _read_scores(self, rows: Rows) -> tuple[list[Key], dict[Key, float]]:
         """Return the key of each row, and the file's scores by key."""
         table = self._read()
-        if self.score_column not in table:
+        score_column = self.score_column
+        # A judge's file may call its yes and no so.
+        if score_column == "score" and score_column not in table and "answer" in table:
+            score_column = "answer"
+        if score_column not in table:
             raise InputError(
-                f"{self.path}: no column {self.score_column}, which has the scores; name it with score_column=…"
+                f"{self.path}: no column {score_column}, which has the scores; name it with score_column=…; it has "
+                f"{', '.join(table.names)}"
             )
         columns = self._find_key_columns(table)
-        scores = table.column(self.score_column)
+        scores = table.column(score_column)
         entries = list(self._entries(table, self._file_keys(table, columns), scores))
         # Equal captions of two systems may have scores of their own.
         if "caption" in columns and self.system in table and _has_contradiction(entries):
@@ -308,9 +314,11 @@ class ScoreFile(OutsideMetric):
             if not is_of_metric:
                 continue
 
-            number = parse_number(score)
+            number = parse_answer(score)
             if not math.isfinite(number):
-                raise InputError(f"{location}: the score of {' '.join(key)} is not a number")
+                raise InputError(
+                    f"{location}: the score of {' '.join(key)} is not a number, and none of {', '.join(ANSWER_WORDS)}"
+                )
             yield location, key, number
 
     def _is_of_metric(self, table: Table) -> list[bool]:

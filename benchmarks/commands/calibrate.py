@@ -30,6 +30,7 @@ from ..evaluation.judges.calibration import (
     Measure,
     calibrate_scores,
     draw_first_half,
+    has_both_kinds,
     require_both_kinds,
     undefined_calibration,
 )
@@ -357,8 +358,13 @@ class _DatasetCalibrator:
         # In the order of the items, which rests on contents alone.
         is_good = marked.reindex(self.image.index).dropna().astype(np.float64)
         image = self.image.loc[is_good.index].to_numpy()
+        thresholds = [self.options.threshold_of(metric.spec) for metric in self.metrics]
         require_both_kinds(
-            np.asarray(is_good, dtype=np.float64), self.is_first[image], self.prepared.name, name
+            np.asarray(is_good, dtype=np.float64),
+            self.is_first[image],
+            self.prepared.name,
+            name,
+            has_threshold=None not in thresholds,
         )
 
         measures = {m.spec: self.add_metric(m, name, is_good, image) for m in self.metrics}
@@ -547,11 +553,13 @@ def _calibrate_metric(
 
     defined = labelled.part(is_defined)
     in_first = is_first[defined.image]
-    for is_in in (in_first, ~in_first):
-        n_good = int(defined.is_good[is_in].sum())
-        if min(n_good, int(is_in.sum()) - n_good) < LEAST_OF_A_KIND:
-            reason = f"a half has fewer than {LEAST_OF_A_KIND} good or bad captions with a score"
-            return undefined_calibration(len(defined.scores), reason)
+    if threshold is not None and not has_both_kinds(defined.is_good):
+        reason = f"fewer than {LEAST_OF_A_KIND} good or bad captions have a score"
+        return undefined_calibration(len(defined.scores), reason)
+    halves = (defined.is_good[in_first], defined.is_good[~in_first])
+    if threshold is None and not all(map(has_both_kinds, halves)):
+        reason = f"a half has fewer than {LEAST_OF_A_KIND} good or bad captions with a score"
+        return undefined_calibration(len(defined.scores), reason)
 
     return calibrate_scores(defined, in_first, choices, threshold)
 

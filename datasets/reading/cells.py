@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, cast
 
@@ -215,6 +215,23 @@ def parse_number(value: Any) -> float:
     except OverflowError:
         # A whole number of hundreds of digits; no scale holds infinity.
         return float("inf")
+
+
+#: Words of yes-or-no questions, whose mean is the share of yes.
+ANSWER_WORDS: Mapping[str, float] = {
+    "yes": 1.0,
+    "true": 1.0,
+    "good": 1.0,
+    "no": 0.0,
+    "false": 0.0,
+    "bad": 0.0,
+}
+
+
+def parse_answer(value: Any) -> float:
+    """Return a cell as a number, 1 or 0 of a text that is one of `ANSWER_WORDS`; NaN where it is neither."""
+    word = value.strip().lower() if isinstance(value, str) else ""
+    return ANSWER_WORDS[word] if word in ANSWER_WORDS else parse_number(value)
 
 
 def is_missing(value: Any) -> bool:

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..caption_texts import collapse_blanks
 from ..errors import InputError, shorten
 from .caption_ids import match_forms, rules_for
-from .cells import parse_number
+from .cells import ANSWER_WORDS, parse_number
 from .table import Table, read_table
 from .winners import describe_strengths, read_strengths, read_winners
 
 IMAGES = ("image_id", "image")
 VALUES = ("value", "rating", "score", "answer")
-#: Words of yes-or-no questions, whose mean is the share of yes.
-WORDS: Mapping[str, float] = {
-    "yes": 1.0,
-    "true": 1.0,
-    "good": 1.0,
-    "no": 0.0,
-    "false": 0.0,
-    "bad": 0.0,
-}
 
 
 @dataclass(frozen=True)
@@ -157,14 +148,14 @@ def _values(table: Table, name: str) -> tuple[list[float], bool]:
     n_words = 0
     for location, cell in zip(table.places, table.column(name), strict=True):
         word = str(cell).strip().lower()
-        if word in WORDS:
-            values.append(WORDS[word])
+        if word in ANSWER_WORDS:
+            values.append(ANSWER_WORDS[word])
             n_words += 1
             continue
         number = parse_number(cell)
         if number != number:
             raise InputError(
-                f"{location}: {name} is {shorten(repr(cell))}, neither a number nor one of {', '.join(WORDS)}"
+                f"{location}: {name} is {shorten(repr(cell))}, neither a number nor one of {', '.join(ANSWER_WORDS)}"
             )
         values.append(number)
 

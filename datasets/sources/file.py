@@ -16,6 +16,7 @@ from ..caption_texts import leave_out_of_pairs
 from ..errors import InputError, unknown
 from ..paths import expand_home
 from ..reading.caption_checks import check_captions, check_references
+from ..reading.cells import ANSWER_WORDS
 from ..reading.judgement_exports import (
     BETTER_AND_WORSE,
     add_winner,
@@ -162,8 +163,9 @@ def _load_ratings(
         InputError: see `load_file`.
     """
     table, without_rating = drop_missing(table, value, options.missing)
+    table, options, word_notes = _read_answer_words(table, value, options)
     dimensions = _dimensions(table, dimension_column)
-    card = replace(card, remarks=(*remarks, *without_rating))
+    card = replace(card, remarks=(*remarks, *without_rating, *word_notes))
     image_ids = table.filled(options.image, "; name the column with file.image=")
     captions = table.texts(options.caption, "; name the column with file.caption=")
     hint = "" if value in table else f"{_LONG}{suggest_rater_columns(table)}"
@@ -193,6 +195,32 @@ def _load_ratings(
         clusters=_texts(table, columns, "cluster"),
     ).caption_set(card)
     return _with_text_remarks(caption_set, table.path)
+
+
+def _read_answer_words(
+    table: Table, value: str, options: JudgementOptions
+) -> tuple[Table, JudgementOptions, list[str]]:
+    """Return ratings in words, such as yes and no, as 1 and 0 on a scale of both, with a sentence on that; others as they are."""
+    if value not in table:
+        return table, options, []
+
+    words = [str(cell).strip().lower() for cell in table.column(value)]
+    if not words or not set(words) <= ANSWER_WORDS.keys():
+        return table, options, []
+
+    numbers = [ANSWER_WORDS[word] for word in words]
+    scale = {"low": 0.0, "high": 1.0, "step": 1.0}
+    given = {name: getattr(options, name) for name in scale}
+    options = replace(
+        options, **{name: scale[name] if end is None else end for name, end in given.items()}
+    )
+    by_number = {1.0: "1", 0.0: "0"}
+    meanings = [f"{word} is {by_number[ANSWER_WORDS[word]]}" for word in dict.fromkeys(words)]
+    return (
+        table.with_columns({value: numbers}),
+        options,
+        [f"Ratings are words: {', '.join(meanings)}."],
+    )
 
 
 def _read_rows(options: JudgementOptions) -> tuple[Table, str, list[str]]:

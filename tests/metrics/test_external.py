@@ -572,6 +572,15 @@ def test_a_table_of_images_captions_systems_and_scores(form, tmp_path):
     assert scores.tolist() == [1, 1 if form == "captions" else 2, 3, 4]
 
 
+def test_a_judges_answers_in_words(tmp_path):
+    path = tmp_path / "judge.csv"
+    path.write_text("image,system,answer\n7,one,yes\n7,two, No \n42,one,good\n42,two,0\n")
+    assert metric(str(path)).score(published_rows()).tolist() == [1, 0, 1, 0]
+    path.write_text("image,system,answer\n7,one,perhaps\n")
+    with says("judge.csv:2: the score of ", "is not a number, and none of yes, true, good"):
+        metric(str(path)).score(published_rows())
+
+
 def test_columns_of_other_names_and_the_mark_of_published_scores(tmp_path):
     """In the form of BILLBOARD's files: a system, COCO's number, a metric and a score."""
     lines = ["SYS,seg_id,set_id,metric,value"]
@@ -590,7 +599,7 @@ def test_columns_of_other_names_and_the_mark_of_published_scores(tmp_path):
     assert (style.label, style.kind) == ("CLIPScore (published)", "released")
     assert catalog.metric_style(metric(f"file(path={path})")).kind == "given"
     wrong = metric(f"file(path={path},metric=CLIPS,image=seg_id,system=SYS)")
-    with says("no column score, which has the scores; name it with score_column=…"):
+    with says("no column score, which has the scores; name it with score_column=…; it has SYS, "):
         wrong.score(rows)
     with says(
         "no column caption; a score file has score and either item_id, or image_id (or image)"

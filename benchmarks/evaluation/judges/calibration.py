@@ -155,29 +155,48 @@ def draw_first_half(n_images: int, seed: int) -> Mask:
     return is_first
 
 
-def require_both_kinds(is_good: Floats, in_first: Mask, dataset: str, dimension: str) -> None:
-    """Check that each half has enough good and bad captions to speak of.
+def require_both_kinds(
+    is_good: Floats, in_first: Mask, dataset: str, dimension: str, *, has_threshold: bool = False
+) -> None:
+    """Check that there are enough good and bad captions to speak of, in each half or in all.
 
     Args:
         is_good: 1 or 0, shape (n_items,).
         in_first: whether a caption is of the first half, shape (n_items,).
         dataset, dimension: for the message.
+        has_threshold: whether thresholds are given, so that they are held against all captions.
 
     Raises:
-        LackingError: where one has too few.
+        LackingError: where there are too few.
     """
     # A threshold is fitted on one half, and errors are measured on the other: both need both kinds.
-    for half, is_in in (("first", in_first), ("second", ~in_first)):
-        for kind, count in (
-            ("good", int(is_good[is_in].sum())),
-            ("bad", int((1 - is_good[is_in]).sum())),
-        ):
+    parts = {
+        "the first half of the images has": in_first,
+        "the second half of the images has": ~in_first,
+    }
+    remedy = "give a threshold of your own, which needs no halves (threshold=…), "
+    if has_threshold:
+        parts = {"there are": np.ones(len(is_good), dtype=bool)}
+        remedy = ""
+    for part, is_in in parts.items():
+        for kind, count in _count_kinds(is_good[is_in]).items():
             if count < LEAST_OF_A_KIND:
                 message = (
-                    f"dataset {dataset}, {dimension}: the {half} half of the images has {count} {kind} captions, and {LEAST_OF_A_KIND} of each "
-                    "kind are the least to measure errors on; set good= to another share of the scale, or rate more captions"
+                    f"dataset {dataset}, {dimension}: {part} {count} {kind} captions, and {LEAST_OF_A_KIND} of each kind are the least to "
+                    f"measure errors on; {remedy}set good= to another share of the scale, or rate more captions"
                 )
                 raise LackingError(Lack.VARIATION, message)
+
+
+def _count_kinds(is_good: Floats) -> dict[str, int]:
+    """Return the number of good and of bad captions."""
+    n_good = int(is_good.sum())
+    return {"good": n_good, "bad": len(is_good) - n_good}
+
+
+def has_both_kinds(is_good: Floats) -> bool:
+    """Tell whether there are enough good and bad captions to speak of."""
+    return min(_count_kinds(is_good).values()) >= LEAST_OF_A_KIND
 
 
 def calibrate_scores(
@@ -222,7 +241,14 @@ def calibrate_scores(
     measures += [share_measure(name, shares[name], choices) for name in ANSWER_MEASURES]
     # The order of these is that of `MEASURES`, and of the rows of calibration.csv.
     measures += _agreement_measures(reported, says_yes, choices)
-    probability_measures, bins = _measure_probabilities(fitted, held_out, choices)
+    has_halves = has_both_kinds(fitted.is_good) and has_both_kinds(held_out.is_good)
+    if threshold is not None and not has_halves:
+        # A given threshold needs no halves, so that they may be too small for probabilities.
+        reason = f"a half of the images has fewer than {LEAST_OF_A_KIND} good or bad captions"
+        probability_measures = _undefined_probabilities(reason, len(held_out.scores))
+        bins: list[dict[str, Any]] = []
+    else:
+        probability_measures, bins = _measure_probabilities(fitted, held_out, choices)
     measures += probability_measures
     measures += [share_measure(name, shares[name], choices) for name in ("share_good", "share_yes")]
     return Calibration(
@@ -348,9 +374,7 @@ def _measure_probabilities(
     n_items = len(held_out.scores)
     reason = _no_rule_reason(fitted, held_out, choices.rule)
     if reason:
-        note = f"undefined: {reason}"
-        names = PROBABILITY_MEASURES
-        return [Measure(name, math.nan, n_items=n_items, note=note) for name in names], []
+        return _undefined_probabilities(reason, n_items), []
 
     if choices.rule == "none":
         probabilities = _as_probabilities(held_out)
@@ -372,6 +396,12 @@ def _measure_probabilities(
     note = "no interval: resampling can only add to it"
     measures.append(Measure("calibration_error", bins.expected_error, n_items=n_items, note=note))
     return measures, _bin_rows(bins, held_out, choices)
+
+
+def _undefined_probabilities(reason: str, n_items: int) -> list[Measure]:
+    """Return the measures of probabilities without values."""
+    note = f"undefined: {reason}"
+    return [Measure(name, math.nan, n_items=n_items, note=note) for name in PROBABILITY_MEASURES]
 
 
 def _no_rule_reason(fitted: LabelledScores, held_out: LabelledScores, rule: str) -> str:

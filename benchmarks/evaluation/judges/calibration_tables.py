@@ -164,9 +164,11 @@ def _answer_table(
             )
         )
     notes += _metric_notes(dimension, labels)
+    card = dimension.selection.caption_set.card
+    notes += [TableNote.detail(remark) for remark in card.remarks]
     if note := copies_note(dimension.selection):
         notes.append(note)
-    if dimension.selection.caption_set.card.synthetic:
+    if card.synthetic:
         notes.append(synthetic_note("metrics"))
     return ResultTable(
         f"{dimension.title}: can a yes be believed?",

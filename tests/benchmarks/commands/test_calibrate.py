@@ -120,6 +120,36 @@ def test_a_judge_of_known_errors_is_recovered(tmp_path: Path) -> None:
     assert rows["accuracy"]["n_items"] == 800
 
 
+def test_a_threshold_of_ones_own_needs_no_halves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 60 captions 12 are good, fewer than 10 in each half; people and the judge answer in words."""
+    judged = write_judged(tmp_path / "judged.csv", 60, n_good=12)
+    scores = write_scores(tmp_path / "judge.csv", judged, tpr=0.75, tnr=0.9)
+    rows = pd.read_csv(judged)
+    rows.assign(value=rows["value"].map({1: "good", 0: "bad"})).to_csv(judged, index=False)
+    answers = pd.read_csv(scores)
+    answers["answer"] = answers.pop("score").map({1: "yes", 0: "no"})
+    answers.to_csv(scores, index=False)
+    words = ["dataset=file", f"file.path={judged}", f"metrics={scores}"]
+    out = tmp_path / "run"
+    assert run_captau("calibrate", *words, f"output_dir={out}") == 2
+    assert "give a threshold of your own, which needs no halves (threshold=…)" in (
+        capsys.readouterr().err
+    )
+
+    assert run_captau("calibrate", *words, "threshold=1", f"output_dir={out}") == 0
+    measured = measures_of(out)
+    # All of the first 12 good captions and 44 of 48 bad ones: numbers 18 and 19 of twenty are wrong.
+    assert measured["tpr"]["n_items"] == 12
+    assert measured["tpr"]["value"] == 1
+    assert measured["tnr"]["value"] == pytest.approx(44 / 48)
+    assert measured["brier"]["note"] == (
+        "undefined: a half of the images has fewer than 10 good or bad captions"
+    )
+    assert "Ratings are words: good is 1, bad is 0." in (out / "table.md").read_text()
+
+
 def test_unlabelled_captions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A tenth of the new captions is bad, of which the judge sees 70 %, beside 15 % of the good ones."""
     judged = write_judged(tmp_path / "judged.csv", 800)

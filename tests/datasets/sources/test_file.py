@@ -47,6 +47,17 @@ def test_the_walk_through_on_the_command_line(template: Path, capsys) -> None:
     assert (found["n_items"].max(), found["n_ratings"].max()) == (6, 12)
 
 
+def test_ratings_in_words_are_ones_and_noughts(tmp_path: Path) -> None:
+    path = write(tmp_path, "image,caption,value\na,b,yes\na,c,No\nb,d,good\n")
+    made = load("file", path=path)
+    assert made.ratings["value"].tolist() == [1, 0, 1]
+    assert made.card.scales["overall"] == Scale(0, 1, 1)
+    assert made.card.remarks == ("Ratings are words: yes is 1, no is 0, good is 1.",)
+    mixed = write(tmp_path, "image,caption,value\na,b,yes\na,c,3\n", "mixed.csv")
+    with says("mixed.csv:2: value is 'yes', not a number"):
+        load("file", path=mixed)
+
+
 def test_the_walk_through_in_python(template: Path, capsys) -> None:
     namespace: dict[str, Any] = {}
     exec(block("python"), namespace)
