@@ -63,8 +63,9 @@ class Command:
     def load_work(self) -> Callable[..., Any]:
         """Return the function that does its work: `run` of its module, or beside the options of another package."""
         module = self.options_path.partition(":")[0]
-        own_module = f"..commands.{self.slug}" if module.startswith(".") else module
-        return import_module(own_module, __package__).run
+        is_of_this_package = module.startswith(".")
+        work_module = f"..commands.{self.slug}" if is_of_this_package else module
+        return import_module(work_module, __package__).run
 
     def declared(self) -> list[Option]:
         """List the options that are typed; keys of the schema alone are left out."""
@@ -98,8 +99,9 @@ def _ask_downloads(metrics: Iterable[Metric]) -> None:
     downloads = {download.name: download for download in pending if download is not None}
     for download in downloads.values():
         if not is_allowed(download) and _ask(download):
-            allowed = os.environ.get("CAPTAU_DOWNLOAD", "")
-            os.environ["CAPTAU_DOWNLOAD"] = ",".join(filter(None, [allowed, download.name]))
+            allowed = os.environ.get("CAPTAU_DOWNLOAD")
+            names = f"{allowed},{download.name}" if allowed else download.name
+            os.environ["CAPTAU_DOWNLOAD"] = names
 
 
 def _ask(download: LargeDownload) -> bool:

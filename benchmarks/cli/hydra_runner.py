@@ -278,10 +278,17 @@ def composed_of(command: Command, config: DictConfig) -> Composed:
         return Composed(plain)
 
     words = HydraConfig.get().overrides.task
-    typed = frozenset(word.partition("=")[0].lstrip("+") for word in words)
-    composed = Composed(plain, typed)
+    composed = Composed(plain, frozenset(map(_key_of, words)))
     folder = _run_folder(command, composed)
-    return Composed(plain, typed, {} if folder is None else {"output_dir": folder})
+    if folder is None:
+        return composed
+    return replace(composed, objects={"output_dir": folder})
+
+
+def _key_of(word: str) -> str:
+    """Return the key that a word of the command line sets: `metrics` of `+metrics=cider`."""
+    key, _, _ = word.partition("=")
+    return key.lstrip("+")
 
 
 def _run_folder(command: Command, composed: Composed) -> Path | None:
@@ -302,8 +309,10 @@ def _run_folder(command: Command, composed: Composed) -> Path | None:
     if not command.options.has_run_folder(composed):
         if is_typed:
             raise InputError(f"captau {command.name} writes no run here; leave out hydra.run.dir=")
-        # The jobs of a sweep would write over each other's files.
-        if hydra_config.mode != RunMode.MULTIRUN or not composed.get("output_dir"):
+        # In a sweep each job has a folder of its own in place of an `output_dir=`, which they would share.
+        is_in_sweep = hydra_config.mode == RunMode.MULTIRUN
+        shares_folder = is_in_sweep and bool(composed.get("output_dir"))
+        if not shares_folder:
             return None
 
     working_folder = Path.cwd()
@@ -320,26 +329,41 @@ def _check_complete(command: Command, plain: Mapping[str, Any]) -> None:
     """
     composed = Composed(plain)
     for option in command.options.declared():
-        key = "datasets" if option.config_group == "dataset" else option.key
-        if option.config_group and option.config_group != "dataset":
+        if option.config_group == "dataset":
+            key = "datasets"
+        elif option.config_group:
             continue
+        else:
+            key = option.key
         try:
             composed[key]
         except (KeyError, TypeError) as error:
-            remedy = f"begin your primary file with 'defaults: [{command.slug}, _self_]'"
-            for word in HydraConfig.get().overrides.task if HydraConfig.initialized() else ():
-                removed_key = word.partition("=")[0].removeprefix("~")
-                if word.startswith("~") and f"{key}.".startswith(f"{removed_key}."):
-                    remedy = f"leave out {word}"
+            remedy = _find_remedy(command, key)
             raise InputError(
                 f"captau {command.name} needs the option {key}=, which is not in the configuration; {remedy}"
             ) from error
 
 
+def _find_remedy(command: Command, missing_key: str) -> str:
+    """Say what puts a missing option back: to leave out the `~key` that removed it, or else defaults of the primary file."""
+    remedy = f"begin your primary file with 'defaults: [{command.slug}, _self_]'"
+    words: Sequence[str] = HydraConfig.get().overrides.task if HydraConfig.initialized() else ()
+    for word in words:
+        if not word.startswith("~"):
+            continue
+        removed_key = word.partition("=")[0].removeprefix("~")
+        # `~a` removes `a.b` too.
+        if missing_key == removed_key or missing_key.startswith(f"{removed_key}."):
+            remedy = f"leave out {word}"
+    return remedy
+
+
 def _split_lists(command: Command, plain: dict[str, Any]) -> None:
     """Make lists of texts such as `bleu_1,cider`, which YAML files may have as the command line does."""
     for option in command.declared():
-        if option.type is not Any or option.is_literal or option.config_group:
+        # OmegaConf has no type of a text or a list: options that take lists are declared as Any.
+        may_be_list = option.type is Any and not option.is_literal and not option.config_group
+        if not may_be_list:
             continue
 
         *parents, name = option.key.split(".")

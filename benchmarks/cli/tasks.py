@@ -392,6 +392,7 @@ def run_web_command(command: Command, options: Any) -> int | None:
         return entry.load()(options)
     except ModuleNotFoundError as error:
         # A module of captau's own that is missing is a bug, and no package to install.
-        if (error.name or "captau").startswith("captau"):
+        is_bug = not error.name or error.name.startswith("captau")
+        if is_bug:
             raise
         raise InputError(f"{error.name} is not installed: pip install 'captau[server]'") from error

@@ -55,11 +55,10 @@ def overview(root: Path | None) -> ResultTable:
             absent.append(name)
 
     notes = [f"Data folder: {folder}" + ("" if folder.is_dir() else " (not there)")]
-    notes.append(
-        "captau data list dataset=NAME shows a dataset's licence, scale and missing files."
-    )
+    hint = "captau data list dataset=NAME shows a dataset's licence, scale and missing files."
     if absent:
-        notes[-1] += " captau data fetch dataset=NAME downloads them."
+        hint += " captau data fetch dataset=NAME downloads them."
+    notes.append(hint)
     if spice_models.missing_jars(spice_models.jar_folder()):
         fetch_command = f"captau data fetch dataset={spice_models.NAME}"
         notes.append(f"The metric spice needs {spice_models.NAME}: {fetch_command} downloads them.")
@@ -158,8 +157,9 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, show: Show = s
                 limits = download.FetchLimits(offline=offline)
                 fetched = download.fetch(card, folder, limits, progress, show)
             if not fetched:
-                all_here = f"nothing to fetch, all is in {folder}"
-                show(f"{name}: {all_here if card.sources else presence}")
+                # A dataset without sources is built in, or the user's own.
+                reason = f"nothing to fetch, all is in {folder}" if card.sources else presence
+                show(f"{name}: {reason}")
         except InputError as error:
             faults.append(str(error))
         if presence not in _COMPLETE:
@@ -292,11 +292,8 @@ def verify(
             rows.append(Row(name, cells))
             notes += faults
     if models:
-        files, faults = _check_models()
-        empty = [MISSING] * (len(_COUNTS) + len(_COPIES))
-        if images:
-            empty.append(MISSING)
-        rows.append(Row(spice_models.NAME, [files, *empty, "OFF" if faults else "ok"]))
+        row, faults = _verify_models(has_images=images is not None)
+        rows.append(row)
         notes += faults
     # Up to here notes are faults; explanations follow.
     is_good = not notes
@@ -307,6 +304,7 @@ def verify(
         "own references: captions that repeat one of their image's references but for case and punctuation; exact: "
         "those that repeat it exactly; protocol.own_references=drop leaves them out."
     )
+    # On a narrow terminal these columns go one by one, the last first.
     spare = tuple((columns.index(name),) for name in reversed(_COPIES))
     table = ResultTable(
         "Verified", "dataset", columns, rows, notes=notes, numeric=False, spare=spare, file=""
@@ -385,6 +383,16 @@ def _word_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(words)
 
 
+def _verify_models(*, has_images: bool) -> tuple[Row, list[str]]:
+    """Return the row of the files that SPICE needs, whose cells of counts are empty, and their faults."""
+    files, faults = _check_models()
+    empty = [MISSING] * (len(_COUNTS) + len(_COPIES))
+    if has_images:
+        empty.append(MISSING)
+    verdict = "OFF" if faults else "ok"
+    return Row(spice_models.NAME, [files, *empty, verdict]), faults
+
+
 def _check_models() -> tuple[str, list[str]]:
     """Return a cell on the files that SPICE needs, and their faults."""
     folder = spice_models.jar_folder()
@@ -412,8 +420,9 @@ def _check_counts(dataset: CaptionSet, card: Card) -> tuple[list[str], list[str]
     }
     deviations: list[str] = []
     for name, count in counts.items():
-        holds = name in dataset.card.expected
-        expected = card.expected.get(name, count) if holds else count
+        if name not in card.expected or name not in dataset.card.expected:
+            continue
+        expected = card.expected[name]
         if count != expected:
             deviations.append(f"{count:,} {name}, where {expected:,} are expected")
 

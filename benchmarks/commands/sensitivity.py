@@ -72,7 +72,9 @@ def run(options: SensitivityOptions) -> Results:
                 rows += of_kind
                 frame = make_frame(of_kind, SENSITIVITY_COLUMNS)
                 tables += _tables(frame, kind, prepared.name, labels)
-                tables[-1] = tables[-1].with_note(copies_note(prepared.selection))
+                # Of all tables of a kind the last has the note.
+                last_table = tables.pop()
+                tables.append(last_table.with_note(copies_note(prepared.selection)))
 
         left_out_parts.check(len(parts))
         prepared_datasets.left_out.update(left_out_parts)
@@ -150,25 +152,30 @@ def _curve_table(
         *distinct_notes(rows),
     ]
     columns = [f"{size:,}" for size in sizes]
+    # On a narrow terminal the sizes go one by one, but for the least and the greatest.
+    spare: list[tuple[int, ...]] = []
+    for index in range(1, len(columns) - 1):
+        spare.append((index,))
     return ResultTable(
         f"{title} by number of {kind}",
         "metric",
         columns,
         _banded_rows(rows, labels),
         notes=notes,
-        spare=tuple((index,) for index in range(1, len(columns) - 1)),
+        spare=tuple(spare),
     )
 
 
 def _length_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
     """Return the coefficients by band of caption length, with their intervals."""
     is_of_pairs = are_of_preferences(rows["coefficient"]).all()
-    within = "within a band it cannot"
+    # Over all captions length may explain an agreement; this says how far it does in a band.
+    length_in_band = "within a band it cannot"
     if is_of_pairs:
-        within = "in pairs that are few words apart, it tells little"
+        length_in_band = "in pairs that are few words apart, it tells little"
     notes = [
         f"×100, and {100 * BAND:g} % of {int(rows['draws'].max()):,} resamples of the band's images. Over all "
-        f"captions a metric may also agree with people because both follow length; {within}.",
+        f"captions a metric may also agree with people because both follow length; {length_in_band}.",
         "; ".join(dict.fromkeys(rows["note"])) + ".",
     ]
     columns = list(dict.fromkeys(rows["other"]))
@@ -198,11 +205,12 @@ def make_power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) 
     cells: list[Row] = []
     for row in rows[rows["size"] == size].to_dict("records"):
         difference = row["difference"]
+        detectable = row["value"]
         # A standard error shrinks with the root of the number of images.
-        n_images = size * (row["value"] / difference) ** 2 if difference else float("inf")
+        n_images = size * (detectable / difference) ** 2 if difference else float("inf")
         numbers: list[AnyCell] = [
             _percent(difference),
-            _percent(row["value"]),
+            _percent(detectable),
             number_cell(row["power"], 100, 0),
             count_cell(round(n_images)) if np.isfinite(n_images) else MISSING,
         ]

@@ -32,7 +32,10 @@ def entries(bibtex: str) -> list[BibtexEntry]:
                 raise InputError(
                     f"BibTeX of {match.group(1)}: its last }} is missing; correct the citation"
                 )
-            depth += {"{": 1, "}": -1}.get(bibtex[end], 0)
+            if bibtex[end] == "{":
+                depth += 1
+            elif bibtex[end] == "}":
+                depth -= 1
             end += 1
         text = bibtex[match.start() : end]
         title = re.search(r"\btitle\s*=\s*\{(.*?)\}\s*,?\s*$", text, re.MULTILINE | re.DOTALL)
@@ -59,12 +62,18 @@ class Bibliography:
         """Return the key of an entry, with a letter where another work has the same."""
         key = entry.key
         letters = iter(ascii_lowercase)
-        while self.entries.setdefault(key, entry).title != entry.title:
+        while True:
+            # A key that is free becomes this entry's.
+            holder = self.entries.setdefault(key, entry)
+            if holder.title == entry.title:
+                return key
             key = entry.key + next(letters)
-        return key
 
     def __str__(self) -> str:
         texts: list[str] = []
         for key, entry in self.entries.items():
-            texts.append(entry.text.replace(f"{{{entry.key},", f"{{{key},", 1))
+            # The key stands behind the first brace, as in `@article{key,`.
+            own_head = "{" + entry.key + ","
+            head = "{" + key + ","
+            texts.append(entry.text.replace(own_head, head, 1))
         return "\n\n".join(texts)

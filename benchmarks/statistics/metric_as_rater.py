@@ -89,11 +89,15 @@ def meet_metric(
     """
     answer = np.searchsorted(levels, answers)
     rating = np.searchsorted(levels, table.value)
-    cells = answer[table.item] * len(levels) + rating
+    answer_to_rating = answer[table.item]
+    # The cells of a table of answers by ratings, row by row.
+    cells = answer_to_rating * len(levels) + rating
     size = len(levels) ** 2
     crosses = _count(image_of_item[table.item], cells, n_images, size)
-    is_equal = (answer[table.item] == rating).astype(np.float64)
-    shares = np.bincount(table.item, is_equal, minlength=table.n_items) / table.count
+
+    is_equal = (answer_to_rating == rating).astype(np.float64)
+    n_equal = np.bincount(table.item, weights=is_equal, minlength=table.n_items)
+    shares = n_equal / table.count
 
     everyone = _level_counts(table, rating, len(levels))
     everyone[np.arange(table.n_items), answer] += 1
@@ -149,6 +153,7 @@ def _level_counts(table: RatingTable, rating: Ints, n_levels: int) -> Floats:
 def _ordered_pairs(counts: Floats) -> Floats:
     """Count the ordered pairs of an item's answers, shape (n_items, n_levels, n_levels)."""
     pairs = counts[:, :, None] * counts[:, None, :]
+    # No answer is a pair with itself.
     diagonal = np.arange(counts.shape[1])
     pairs[:, diagonal, diagonal] -= counts
     return pairs
@@ -173,11 +178,14 @@ def _kappa(crosses: Floats, distances: Floats) -> Floats:
     n = crosses.sum(axis=(0, 1))
     rows = crosses.sum(axis=1) / n
     columns = crosses.sum(axis=0) / n
+    # k and l are the levels of either side, s is the sample.
     observed = np.einsum("kls,kl->s", crosses, distances) / n
     expected = np.einsum("ks,ls,kl->s", rows, columns, distances)
 
-    varies = (rows.max(axis=0) < 1 - _ROUNDING) & (columns.max(axis=0) < 1 - _ROUNDING)
-    return np.where(varies, 1 - observed / expected, np.nan)
+    # A side that gives a single answer has its whole share at one level.
+    rows_vary = rows.max(axis=0) < 1 - _ROUNDING
+    columns_vary = columns.max(axis=0) < 1 - _ROUNDING
+    return np.where(rows_vary & columns_vary, 1 - observed / expected, np.nan)
 
 
 def _alphas(coincidences: Floats, levels: Floats) -> list[Floats]:
@@ -194,7 +202,9 @@ def _alphas(coincidences: Floats, levels: Floats) -> list[Floats]:
     # The ordinal difference of two levels is that of their mid-ranks (Krippendorff 2011).
     ranks = np.cumsum(totals, axis=0) - totals / 2
     ordinal = (ranks[:, None] - ranks) ** 2
-    interval = np.broadcast_to(((levels[:, None] - levels) ** 2)[:, :, None], ordinal.shape)
+    # The interval difference is the same in each sample.
+    squares_of_levels = (levels[:, None] - levels) ** 2
+    interval = np.broadcast_to(squares_of_levels[:, :, None], ordinal.shape)
     nominal = np.where(interval > 0, 1.0, 0.0)
 
     alphas: list[Floats] = []

@@ -29,8 +29,9 @@ def find_fault(text: str, position: int, problem: str) -> tuple[int, str]:
     filled = before.rstrip()
     char = text[position : position + 1]
     is_value_expected = problem.startswith(_EXPECTS_VALUE)
-    if char and char in "]}" and is_value_expected and filled.endswith(","):
-        comma = position - len(before) + len(filled) - 1
+    if char in ("]", "}") and is_value_expected and filled.endswith(","):
+        n_blanks = len(before) - len(filled)
+        comma = position - n_blanks - 1
         return comma, f"not valid JSON: there is a comma too many before '{char}'; delete it"
 
     if char == "," and problem == "Extra data":
@@ -39,7 +40,7 @@ def find_fault(text: str, position: int, problem: str) -> tuple[int, str]:
             "them, and a list begins with '['"
         )
 
-    if char and char in "\0\x1a":
+    if char in ("\0", "\x1a"):
         return (
             position,
             f"not valid JSON: there is a control character, {char!r}; the file is damaged, take it out or get a new copy",

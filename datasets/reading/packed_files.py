@@ -83,6 +83,7 @@ def unpacked(packed: IO[bytes], name: str) -> Generator[IO[bytes]]:
         return
     try:
         stream = _open(packed, packing)
+        # All streams that `_open` returns can peek, which their type does not say.
         begins = getattr(stream, "peek")(_HEAD)  # noqa: B009
         yield _as_utf8(stream, begins[:_HEAD], name)
     except BadZipFile as error:
@@ -174,8 +175,10 @@ class _Utf8(io.RawIOBase):
             try:
                 text = self._decoder.decode(data, final=not data)
             except UnicodeDecodeError as error:
+                # Without the order of bytes: `UTF-16` of `utf-16-le`.
+                standard = self._code[: len("utf-16")].upper()
                 raise DamagedError(
-                    f"{self._name}: not complete {self._code[:6].upper()} text; get a new copy"
+                    f"{self._name}: not complete {standard} text; get a new copy"
                 ) from error
             self._unread = text.encode("utf-8")
             if not data:

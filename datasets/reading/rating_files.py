@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,15 +90,17 @@ def read_ratings(path: Path, dimension: str | None = None) -> RatingFile:
         )
 
     values, is_binary = _values(table, name)
-    columns = [_texts(table, column) for column in ("system", "caption", "rater")]
+    systems = _texts(table, "system")
+    captions = _texts(table, "caption")
+    raters = _texts(table, "rater")
     rows: list[RatingRow] = []
     for i, image_id in enumerate(table.filled(image)):
         row = RatingRow(
             place=table.places[i],
             image_id=image_id,
-            systems=(columns[0][i],),
-            captions=(columns[1][i],),
-            rater=columns[2][i],
+            systems=(systems[i],),
+            captions=(captions[i],),
+            rater=raters[i],
             value=values[i],
         )
         rows.append(row)
@@ -107,7 +110,7 @@ def read_ratings(path: Path, dimension: str | None = None) -> RatingFile:
         tuple(rows),
         is_compared=False,
         is_binary=is_binary,
-        has_raters=all(columns[2]),
+        has_raters=all(raters),
         notes=(table.note,) if table.note else (),
     )
 
@@ -153,7 +156,7 @@ def _values(table: Table, name: str) -> tuple[list[float], bool]:
             n_words += 1
             continue
         number = parse_number(cell)
-        if number != number:
+        if math.isnan(number):
             raise InputError(
                 f"{location}: {name} is {shorten(repr(cell))}, neither a number nor one of {', '.join(ANSWER_WORDS)}"
             )
@@ -168,25 +171,26 @@ def _values(table: Table, name: str) -> tuple[list[float], bool]:
 
 def _read_comparisons(table: Table, image: str) -> RatingFile:
     """Read comparisons, without those that have no verdict."""
-    system_a = "system_a" if "system_a" in table else None
-    system_b = "system_b" if "system_b" in table else None
+    systems = (table.first_of("system_a"), table.first_of("system_b"))
     strength = table.first_of("strength")
-    table, notes = read_winners(table, "winner", (system_a, system_b), None)
+    table, notes = read_winners(table, "winner", systems, words=None)
     strengths = read_strengths(table, "winner", strength)
     strength_notes = describe_strengths(table, strength)
 
-    names = ("system_a", "system_b", "caption_a", "caption_b", "rater")
-    columns = [_texts(table, name) for name in names]
+    systems_a = _texts(table, "system_a")
+    systems_b = _texts(table, "system_b")
+    captions_a = _texts(table, "caption_a")
+    captions_b = _texts(table, "caption_b")
+    raters = _texts(table, "rater")
     rows: list[RatingRow] = []
     for i, image_id in enumerate(table.filled(image)):
-        preferred = (strengths[i] > 0) - (strengths[i] < 0)
         row = RatingRow(
             place=table.places[i],
             image_id=image_id,
-            systems=(columns[0][i], columns[1][i]),
-            captions=(columns[2][i], columns[3][i]),
-            rater=columns[4][i],
-            value=0.5 + preferred / 2,
+            systems=(systems_a[i], systems_b[i]),
+            captions=(captions_a[i], captions_b[i]),
+            rater=raters[i],
+            value=_value_of_strength(strengths[i]),
         )
         rows.append(row)
 
@@ -195,9 +199,16 @@ def _read_comparisons(table: Table, image: str) -> RatingFile:
         tuple(rows),
         is_compared=True,
         is_binary=False,
-        has_raters=all(columns[4]),
+        has_raters=all(raters),
         notes=tuple(filter(None, (table.note, *notes, *strength_notes))),
     )
+
+
+def _value_of_strength(strength: float) -> float:
+    """Return 1 where the first caption wins, ½ of a tie, 0 where the second does."""
+    if strength > 0:
+        return 1.0
+    return 0.0 if strength < 0 else 0.5
 
 
 def match_rated_images(
@@ -220,7 +231,9 @@ def match_rated_images(
     named = {image_id: image_id for image_id in images}
     for rule in rules_for(ids, images):
         matched, _ = match_forms(ids, named, rule.reduce)
-        if len(matched) == len(ids) == len(set(matched.values())):
+        matches_all = len(matched) == len(ids)
+        is_one_to_one = len(set(matched.values())) == len(matched)
+        if matches_all and is_one_to_one:
             return matched
 
     # The first row of each image that is not there.

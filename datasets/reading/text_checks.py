@@ -36,6 +36,8 @@ from .suspected_faults import PlacedText, SuspectedFault, is_empty, make_finding
 #: very, very tall".
 _LOOPS = {1: 5, 2: 4}
 _LOOP_OF_PHRASE = 3
+#: The least number of words that repeat earlier ones where there is a loop: all but the first time.
+_LEAST_REPEATED = min(n_words * (n_times - 1) for n_words, n_times in _LOOPS.items())
 #: The most words of such a phrase.
 _LONGEST_PHRASE = 12
 
@@ -88,6 +90,7 @@ def _is_image_id(text: str, image_id: str) -> bool:
 
 
 def _looks_failed(text: str, _: str) -> bool:
+    # Two quick looks spare nearly all captions the long pattern.
     if text.isascii() and FAILURE_PARTS.search(text.lower()) is None:
         return False
 
@@ -108,7 +111,7 @@ def _is_loop(text: str) -> bool:
     words = [word.strip(".,;:!?") for word in text.lower().split()]
     # Nearly all captions have too few repeated words for any loop.
     n_repeated = len(words) - len(set(words))
-    if n_repeated >= min(_LOOPS.values()):
+    if n_repeated >= _LEAST_REPEATED:
         for n_words in range(1, min(_LONGEST_PHRASE, len(words) // 2) + 1):
             n_times = _LOOPS.get(n_words, _LOOP_OF_PHRASE)
             if _repeats(words, n_words, n_times):

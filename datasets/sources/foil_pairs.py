@@ -47,8 +47,10 @@ def read_rows(
     """
     for name, source in files.items():
         path = find(root, card, source)
-        table = json_field({"pairs": read_json(path)}, "pairs", dict, str(path))
-        for key, row in table.items():
+        # As a field of an object, so that the check of fields refuses a file that holds something else.
+        content = {"pairs": read_json(path)}
+        row_by_pair = json_field(content, "pairs", dict, str(path))
+        for key, row in row_by_pair.items():
             yield name, key, row, f"{path}: {key}"
 
 

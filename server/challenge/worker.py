@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import os
 import signal
 import sys
@@ -61,7 +62,8 @@ class Worker:
         self._lifecycle = SubmissionLifecycle(self._store)
 
         self._evaluators = {c.name: make_evaluator(c) for c in challenges}
-        self._memory = max(c.limits.memory for c in challenges) << 20
+        megabytes = max(c.limits.memory for c in challenges)
+        self._memory = megabytes * 1024 * 1024
 
     def run(self) -> None:
         """Work until nothing has come for a while, within the challenges' limit of memory."""
@@ -142,7 +144,8 @@ class Worker:
 
     def _make_reporter(self, number: int) -> ReportProgress:
         """Return a function that records progress from time to time, called from any thread."""
-        last_report = -_REPORT_INTERVAL
+        # The first report is recorded at once.
+        last_report = -math.inf
         lock = threading.Lock()
 
         def report(share: float, step: str) -> None:

@@ -38,16 +38,21 @@ def word_figure(measures: Sequence[WordMeasures], label: Sequence[str]) -> dict[
         n_rows = 2 if has_parts else 1
         figure = Figure(figsize=(12, 4 * n_rows * len(measures)), layout="constrained")
         grid = figure.subplots(n_rows * len(measures), 3, squeeze=False)
-        for of_dataset, axes in zip(measures, grid.reshape(len(measures), -1), strict=True):
-            *named, everything, fewer = axes[:5] if has_parts else axes
-            parts = _PANEL_PARTS if has_parts else ("",)
+        parts = _PANEL_PARTS if has_parts else ("",)
+        # A dataset has a panel for each part, one of all words and one of fewer captions; a place may stay empty.
+        n_panels = len(parts) + 2
+        axes_by_dataset = grid.reshape(len(measures), -1)
+        for of_dataset, axes in zip(measures, axes_by_dataset, strict=True):
+            panels = axes[:n_panels]
+            empty_places = axes[n_panels:]
+            *named, everything, fewer = panels
             for axis, part in zip(named, parts, strict=True):
                 draw_named_words(axis, of_dataset, label, part)
             _draw_all(everything, of_dataset)
             _draw_fewer(fewer, of_dataset)
-            for axis in axes[5:]:
+            for axis in empty_places:
                 axis.set_axis_off()
-            for axis in axes[:5]:
+            for axis in panels:
                 axis.set_xlabel("human recall")
                 axis.set_ylabel("human precision")
                 axis.set_xlim(0, 1.02)
@@ -76,7 +81,8 @@ def draw_named_words(axis: Any, measures: WordMeasures, label: Sequence[str], pa
             fontsize="small",
             arrowprops={"arrowstyle": "-", "color": "0.7", "linewidth": 0.5},
         )
-    axis.set_title(f"{measures.people.name}: {f'{part}s' if part else 'some words'}")
+    shown = f"{part}s" if part else "some words"
+    axis.set_title(f"{measures.people.name}: {shown}")
 
 
 def _draw_all(axis: Any, measures: WordMeasures) -> None:

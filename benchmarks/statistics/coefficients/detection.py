@@ -27,9 +27,9 @@ MAX_CELLS = 4_000_000
 
 def is_detection(ratings: Floats) -> bool:
     """Say whether all ratings are 0 and 1, or 0 and -1."""
-    largest = np.abs(ratings).max(initial=0)
-    signs = set(np.sign(ratings[ratings != 0]).tolist())
-    return bool(np.isin(np.abs(ratings), (0, 1)).all()) and largest == 1 and len(signs) == 1
+    are_marks = bool(np.isin(ratings, (-1, 0, 1)).all())
+    marks_besides_zero = set(ratings[ratings != 0].tolist())
+    return are_marks and len(marks_besides_zero) == 1
 
 
 class DetectionCoefficient(RatingCoefficient):
@@ -116,6 +116,7 @@ class AveragePrecision(DetectionCoefficient):
 
     def compute(self, hits: Floats, points: Floats) -> Floats:
         hits_so_far = hits.cumsum(axis=0)
+        # Scores without hits add nothing; at the first of them precision may be 0 / 0.
         precision = np.where(hits > 0, hits_so_far / points.cumsum(axis=0), 0.0)
         average_precision = (hits * precision).sum(axis=0) / hits_so_far[-1]
 
@@ -146,7 +147,9 @@ class AreaUnderCurve(DetectionCoefficient):
         misses = points - hits
         n_hits = hits.cumsum(axis=0)[-1]
         n_misses = misses.sum(axis=0)
-        misses_below = n_misses - misses.cumsum(axis=0) + misses / 2
+        misses_so_far = misses.cumsum(axis=0)
+        # Those of equal score count half.
+        misses_below = n_misses - misses_so_far + misses / 2
         return (hits * misses_below).sum(axis=0) / (n_hits * n_misses)
 
     def chance_level(self, ratings: Floats) -> float:

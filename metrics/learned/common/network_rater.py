@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -104,6 +104,9 @@ class NetworkRecipe(Recipe):
         tensors = to_tensors(inputs, session.device)
         targets = torch.tensor(examples.mean_ratings, dtype=torch.float32, device=session.device)
 
+        def draw_steps(rng: np.random.Generator, _epoch: int) -> Iterable[torch.Tensor]:
+            return draw_batches(len(targets), self.batch_size, rng, session.device)
+
         def loss(rows: torch.Tensor) -> torch.Tensor:
             estimates = self.run_network(model.network, [t[rows] for t in tensors])
             return torch.nn.functional.mse_loss(estimates, targets[rows])
@@ -118,7 +121,7 @@ class NetworkRecipe(Recipe):
         session.train(
             stage,
             model.network,
-            steps=lambda rng, _: draw_batches(len(targets), self.batch_size, rng, session.device),
+            steps=draw_steps,
             loss=loss,
             optimizer=optimizer,
             epochs=self.epochs,

@@ -88,10 +88,11 @@ class Preset:
         joined = self.references["between"].join(cleaned)
         parts["references"] = f"{self.references['before']}{joined}{self.references['after']}"
 
-        names = "|".join(parts)
+        # A name in braces, such as `{caption}`.
+        placeholder = r"\{(" + "|".join(parts) + r")\}"
 
         # In one pass: a caption that holds `{references}` keeps its text.
-        return re.sub(rf"\{{({names})\}}", lambda match: parts[match[1]], self.prompt)
+        return re.sub(placeholder, lambda match: parts[match[1]], self.prompt)
 
 
 @cache
@@ -115,10 +116,13 @@ def read_prompt(path: str, preset: Preset) -> str:
     return text
 
 
-#: A number, with or without digits before the point.
+#: A number, with or without digits before the point: a digit follows at once or behind the point, and no letter, digit
+#: or point stands before.
 _NUMBER = re.compile(r"(?<![\w.])-?(?=\.?[0-9])[0-9]*(?:\.(?P<decimals>[0-9]+))?")
+#: The end of a scale from 0 to 1: `1`, `1.` or `1.0`, and not the beginning of `10`.
+_END_AT_1 = r"1(?:\.0*)?(?![0-9.])"
 #: What after a number tells that its scale does not end at 1: `%`, `/10`, `out of 5`.
-_OTHER_SCALE = re.compile(r"\s*(?:%|(?:/|out of)\s*(?!1(?:\.0*)?(?![0-9.]))[0-9])")
+_OTHER_SCALE = re.compile(rf"\s*(?:%|(?:/|out of)\s*(?!{_END_AT_1})[0-9])")
 _IN_DOLLARS = re.compile(r"\$\s*\{*\s*([0-9]+)\s*\}*\s*\$")
 _CHOICE = re.compile(r"judge?ment\W*(caption\s*[12]|tie)\b", re.IGNORECASE)
 
@@ -164,7 +168,11 @@ def choice_of(answer: Answer) -> int:
     if not matches:
         raise UnusableError(f"the answer '{content[:80]}' has no judgement")
 
-    return {"1": 1, "2": 2}.get(matches[-1][-1], 0)
+    # `caption 1`, `caption 2` or `tie`.
+    last_judgement = matches[-1]
+    if last_judgement.endswith("1"):
+        return 1
+    return 2 if last_judgement.endswith("2") else 0
 
 
 def _content(choice: Any) -> str:
@@ -217,14 +225,14 @@ def _smooth_integer(choice: Any, integer: int) -> float:
     places = read_token_places(choice)
     # The number begins behind the first token with a dollar sign.
     dollars = [position for position, (token, _) in enumerate(places) if "$" in token]
-    position = dollars[0] + 1 if dollars else len(places)
-    if position >= len(places) or places[position][0] != str(integer):
+    following = places[dollars[0] + 1 :] if dollars else []
+    if not following or following[0][0] != str(integer):
         raise UnusableError(
             f"the number {integer} is not a single token after a dollar sign, so it cannot be "
             f"smoothed; smoothing=none takes it as it is"
         )
 
-    likely = places[position][1]
+    _, likely = following[0]
     pattern = re.compile(r"[0-9]|[1-9][0-9]|100")
     weights: dict[int, float] = {}
     for token, probability in likely.items():
@@ -247,32 +255,41 @@ def _smooth_digits(choice: Any, content: str, value: float) -> float:
 
     def token_at(char: int) -> tuple[str, str, dict[str, float]]:
         """Split the token that holds a character there; return both parts and the likely tokens."""
-        i = int(np.searchsorted(starts, char, side="right")) - 1
+        n_begun = int(np.searchsorted(starts, char, side="right"))
+        i = n_begun - 1
         token, likely = places[i]
         offset = char - int(starts[i])
         return token[:offset], token[offset:], likely
 
     # Without a decimal, or for 1.0, FLEUR reads the digit before the point alone.
-    if value == 1 or decimals[0] == decimals[1]:
+    first_decimal, end_of_decimals = decimals
+    has_decimals = first_decimal < end_of_decimals
+    if value == 1 or not has_decimals:
         before, _, likely = token_at(integer_start)
         p_zero = sum(p for token, p in likely.items() if _begins(token, before + "0"))
         p_one = sum(p for token, p in likely.items() if _begins(token, before + "1"))
-        score = 0.9 * p_zero + p_one if value == 1 else p_one
+        score = p_one
+        if value == 1:
+            score = 0.9 * p_zero + p_one
         return min(score, 1.0)
 
     # As FLEUR reads it: the first decimal always, the second where it is there and not a last 0.
-    digit_count = min(len(text[slice(*decimals)].rstrip("0")) or 1, 2)
+    significant = text[first_decimal:end_of_decimals].rstrip("0")
+    digit_count = min(max(len(significant), 1), 2)
     score = 0.0
     digits_read = 0
     while digits_read < digit_count:
-        before, after, likely = token_at(decimals[0] + digits_read)
+        before, after, likely = token_at(first_decimal + digits_read)
         digits = re.match(r"[0-9]+", after)
         # A token of several digits counts as the number that it spells.
-        size = min(len(digits[0]) if digits else 1, 2 - digits_read)
+        n_digits_in_token = len(digits[0]) if digits else 1
+        size = min(n_digits_in_token, 2 - digits_read)
         for token, p in likely.items():
             rest = token.removeprefix(before)
             if token.startswith(before) and re.fullmatch(r"[0-9]+", rest):
-                score += p * int(rest[:size].ljust(size, "0")) * 10.0 ** -(digits_read + size)
+                # A likely token with fewer digits is filled up: 7 beside 65 counts as 70.
+                number = int(rest[:size].ljust(size, "0"))
+                score += p * number * 10.0 ** -(digits_read + size)
 
         digits_read += size
 

@@ -35,10 +35,16 @@ from .words import Ints
 
 logger = logging.getLogger(__name__)
 
-# Columns of the statistics that `Aligner.compute_statistics` describes.
+# Columns of the statistics that `Aligner.compute_statistics` describes. Those of candidate and reference alternate.
+_FUNCTION_WORDS = 2
+_MATCHES = 4
 _CHUNKS = 20
 _MATCHED = 21
 _MATCHED_REFERENCE = 22
+# Each kind of match has four columns: two of content words, then two of function words.
+_COLUMNS_OF_MATCH = 4
+_CONTENT = 0
+_FUNCTION = 2
 
 #: From so many words on a caption may take METEOR long.
 _MANY_WORDS = 5_000
@@ -168,6 +174,7 @@ class Meteor(PooledMetric, SegmentedMetric):
                 )
             for chunk in best_statistics(*texts, rows.label, self.setting):
                 scores.append(meteor_scores(chunk, self.setting.language))
+                # Texts that match word for word have no penalty: in a corpus's sum their chunk does not count.
                 chunk[match_in_one_chunk(chunk), _CHUNKS] = 0
                 summands.append(chunk)
             return np.concatenate(scores), np.concatenate(summands)
@@ -200,15 +207,18 @@ def best_statistics(
         row = np.repeat(np.arange(len(chunk)), counts)
         repeated_candidates = [candidates[start + int(i)] for i in row]
         pairs = _align(repeated_candidates, list(chain.from_iterable(chunk)), setting)
-        if (pairs[:, 0] < 0).any():
-            first_row = start + int(row[np.argmin(pairs[:, 0])])
+        has_too_many_matches = pairs[:, 0] < 0
+        if has_too_many_matches.any():
+            first_row = start + int(row[np.argmax(has_too_many_matches)])
             raise InputError(
                 f"{label(first_row)}: its words match a reference's "
                 f"in more than {MAX_MATCHES:,} ways, too many for METEOR; shorten the texts"
             )
 
         pair_scores = meteor_scores(pairs, setting.language)
-        best = np.maximum.reduceat(pair_scores, np.cumsum([0, *counts[:-1]]))
+        # The pairs of a row are neighbours, of which the first stands here.
+        first_pairs = np.cumsum([0, *counts[:-1]])
+        best = np.maximum.reduceat(pair_scores, first_pairs)
         (best_pairs,) = np.nonzero(pair_scores == best[row])
         # Of several pairs of a row that are as good, the first.
         _, first_of_row = np.unique(row[best_pairs], return_index=True)
@@ -275,20 +285,26 @@ def _weighted_share(s: Floats, language: MeteorLanguage, side: int) -> Floats:
     delta = language.delta
     # Content words first, then function words, as METEOR adds them: the order of the sum moves the last bit.
     matches = np.zeros(len(s))
-    for kind, share in ((0, delta), (2, 1 - delta)):
+    share_by_kind = {_CONTENT: delta, _FUNCTION: 1 - delta}
+    for kind, share in share_by_kind.items():
         for module, weight in enumerate(language.weights):
-            matches = matches + s[:, 4 + side + kind + 4 * module] * weight * share
+            first_column = _MATCHES + _COLUMNS_OF_MATCH * module + kind
+            matches = matches + s[:, first_column + side] * weight * share
 
-    return matches / (delta * (s[:, side] - s[:, 2 + side]) + (1 - delta) * s[:, 2 + side])
+    n_function_words = s[:, _FUNCTION_WORDS + side]
+    n_content_words = s[:, side] - n_function_words
+    return matches / (delta * n_content_words + (1 - delta) * n_function_words)
 
 
 def match_in_one_chunk(s: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which statistics are of texts whose words all match in one chunk."""
-    return (
-        (s[:, 4:20:2].sum(axis=1) == s[:, 0])
-        & (s[:, 5:20:2].sum(axis=1) == s[:, 1])
-        & (s[:, _CHUNKS] == 1)
-    )
+    # Every second column is the candidate's, the others are the reference's.
+    n_matched = s[:, _MATCHES:_CHUNKS:2].sum(axis=1)
+    n_matched_of_reference = s[:, _MATCHES + 1 : _CHUNKS : 2].sum(axis=1)
+
+    matches_all = n_matched == s[:, 0]
+    matches_all_of_reference = n_matched_of_reference == s[:, 1]
+    return matches_all & matches_all_of_reference & (s[:, _CHUNKS] == 1)
 
 
 _CONTEXT = Context(prec=40)
@@ -304,9 +320,13 @@ def rounded_powers(ratios: Floats, exponent: float) -> Floats:
     rounded = powers.astype(np.float64)
     half_step = np.spacing(rounded) / 2
 
-    distance = np.abs(np.abs(powers - rounded) - half_step)
-    is_sure = (distance > half_step / 64) & (np.frexp(rounded)[0] != 0.5)
-    is_unsure = (ratios > 0) & ~(is_sure & (np.finfo(np.longdouble).nmant == 63))
+    distance_from_middle = np.abs(np.abs(powers - rounded) - half_step)
+    is_far_from_middle = distance_from_middle > half_step / 64
+    # NumPy writes a number as m · 2^k with m from 0.5 to 1.
+    mantissas, _ = np.frexp(rounded)
+    has_64_bits = np.finfo(np.longdouble).nmant == 63
+    is_sure = is_far_from_middle & (mantissas != 0.5) & has_64_bits
+    is_unsure = (ratios > 0) & ~is_sure
     rounded[is_unsure] = [_power(ratio, exponent) for ratio in ratios[is_unsure].tolist()]
     return rounded
 

@@ -104,7 +104,8 @@ def read_groups(section: ThumbFields, participants: str) -> tuple[AnnotatorGroup
                 )
             names[name] = turn
 
-        if native_speakers and not names.keys() & set(native_speakers):
+        has_native_speaker = any(name in native_speakers for name in names)
+        if native_speakers and not has_native_speaker:
             raise row.error(
                 "fluency", f"nobody of {', '.join(names)} is a native speaker; name one to check it"
             )
@@ -184,6 +185,11 @@ FLUENCY_PHASE = "fluency"
 _RELEASE_SCALES = card("thumb").scales
 
 
+def _as_in_release(penalty: int) -> float:
+    """Return a penalty in tenths as the release has it, negative; adding 0.0 makes 0 of -0."""
+    return -penalty / 10 + 0.0
+
+
 @dataclass(frozen=True)
 class ThumbForm(Form):
     """The captions of an image by the rubric, one annotator after the other; totals are computed.
@@ -241,8 +247,9 @@ class ThumbForm(Form):
         lowest_levels = sum(scale.low for scale in level_scales.values())
         highest_levels = sum(scale.high for scale in level_scales.values())
 
-        # The release's lowest total is 1, the lowest mean of its levels, less the highest penalties.
-        low = lowest_levels / 2 + _RELEASE_SCALES["total"].low - 1
+        # The release's levels begin at 1, so that its lowest total is 1 less the highest penalties.
+        highest_penalties = 1 - _RELEASE_SCALES["total"].low
+        low = lowest_levels / 2 - highest_penalties
         high = highest_levels / 2
         return {**_RELEASE_SCALES, **level_scales, "total": Scale(low, high)}
 
@@ -311,7 +318,7 @@ class ThumbForm(Form):
         """
         fluency = min(sum(value["faults"].values()), _MAX_FLUENCY_PENALTY)
         if "only" in value:
-            return {"fluency": -fluency / 10 + 0.0}
+            return {"fluency": _as_in_release(fluency)}
         conciseness = WORDY_PENALTY if value["wordy"] else 0
         penalty = fluency + conciseness + value["inclusive"]
 
@@ -319,9 +326,9 @@ class ThumbForm(Form):
         return {
             "precision": float(value["precision"]),
             "recall": float(value["recall"]),
-            "fluency": -fluency / 10 + 0.0,
-            "inclusive": -value["inclusive"] / 10 + 0.0,
-            "conciseness": -conciseness / 10 + 0.0,
+            "fluency": _as_in_release(fluency),
+            "inclusive": _as_in_release(value["inclusive"]),
+            "conciseness": _as_in_release(conciseness),
             "total": (5 * (value["precision"] + value["recall"]) - penalty) / 10,
         }
 
