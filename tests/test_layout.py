@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import csv
 import subprocess
 import sys
 import tomllib
@@ -242,3 +243,22 @@ def test_dir_of_captau_lists_the_public_names_and_nothing_else():
         assert callable(value) or value.__name__ == f"captau.{name}"
     with pytest.raises(AttributeError, match="nothing_like_it"):
         captau.nothing_like_it  # noqa: B018
+
+
+def test_equivalent_changes_are_of_lines_that_stand_in_their_modules():
+    """A row of a line that has changed would excuse no fault, or another one than its reason is about."""
+    with (ROOT / "scripts/checks/equivalent_mutants.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
+        rows = list(csv.DictReader(file))
+
+    stale: list[str] = []
+    for row in rows:
+        lines = (ROOT / row["module"]).read_text(encoding="utf-8").splitlines()
+        # `mutate.py` joins the lines of a change by blanks, without their margins.
+        code = " ".join(line.strip() for line in lines)
+        if f" {row['before']} " not in f" {code} ":
+            stale.append(f"{row['module']}: {row['before']}")
+
+    assert rows
+    assert stale == []
