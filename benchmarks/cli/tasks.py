@@ -117,6 +117,8 @@ def run_in_folder(
     return Outcome(objective=getattr(result, "objective", None))
 
 
+#: The most figures whose paths are printed one by one.
+_MOST_LISTED_FIGURES = 20
 #: Tasks of commands that write the results of each dataset, and of those with figures.
 run_by_dataset = partial(run_in_folder, by_dataset=True)
 run_with_figures = partial(run_in_folder, has_figures=True)
@@ -325,8 +327,14 @@ def draw_figures(_: Command, options: Any) -> None:
         write_file(folder / name, content)
     for line in charts.undrawn:
         show_text(line)
-    for name in charts.files:
-        print(folder / name)
+    if len(charts.files) <= _MOST_LISTED_FIGURES:
+        for name in charts.files:
+            print(folder / name)
+        return
+    # Of many the list would push everything else off the screen.
+    n_charts = len({name.rpartition(".")[0] for name in charts.files})
+    forms = " and ".join(form.upper() for form in options.formats)
+    show_text(f"{folder}: {n_charts} figures as {forms}; kind= chooses some of them")
 
 
 def list_datasets(_: Command, options: Any) -> None:

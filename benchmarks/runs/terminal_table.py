@@ -93,12 +93,25 @@ def _draw_columns(table: ResultTable, width: int | None, *, is_framed: bool) -> 
         )
 
     for row in table.rows:
-        label = fold_head(row.label, widths.label_room) if widths.is_folded else row.label
+        label = row.label
+        if widths.is_folded:
+            label = fold_head(label, widths.label_room)
+            if not row.cells:
+                label = _drop_hyphens(label, widths.label_room)
         # A row without cells is a heading.
         style = "" if row.cells else "italic"
         cells = [Text(str(cell)) for cell in row.cells]
         rich_table.add_row(Text(label, style=style), *cells)
     return rich_table
+
+
+def _drop_hyphens(heading: str, width: int) -> str:
+    """Return a folded heading without the hyphens for which a line has no room: else they would stand alone."""
+    lines: list[str] = []
+    for line in heading.split("\n"):
+        is_too_long = _width(line) > width
+        lines.append(line.removesuffix("-") if is_too_long else line)
+    return "\n".join(lines)
 
 
 def _list_cells(table: ResultTable) -> list[Any]:

@@ -248,3 +248,11 @@ def test_heads_take_the_room_that_labels_leave(width, n_lines):
         lines = lines_at(table, width)[1 : 1 + n_lines]
     assert len(lines) == n_lines
     assert set(head.split()) <= set(" ".join(lines).replace("┃", " ").split())
+
+
+def test_a_heading_that_does_not_fit_has_no_hyphen_alone_in_a_line():
+    rows = [Row("reference-based", []), Row("CIDEr", ["43.9"]), Row("METEOR", ["41.8"])]
+    table = ResultTable("T", "metric", ["a long head of its own"], rows)
+    for width in range(17, 60):
+        words = [line.strip("│ ") for line in lines_at(table, width)]
+        assert "-" not in words, width

@@ -223,6 +223,16 @@ def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_
             assert b"<dc:date>" not in content
 
 
+def test_of_many_figures_one_line_says_how_many_and_where(compared, tmp_path, capsys):
+    folder = tmp_path / "all"
+    assert run_captau("plot", f"run={compared}", "kind=all", f"output_dir={folder}") == 0
+    out = capsys.readouterr().out
+    n_files = len(list(folder.iterdir()))
+    assert n_files > 20
+    assert f"{folder}: {n_files // 2} figures as SVG and PNG; kind= chooses some of them" in out
+    assert ".svg" not in out
+
+
 def test_unknown_kinds_and_formats_are_refused(compared):
     with pytest.raises(InputError, match="unknown kind 'forests'"):
         draw_charts(compared, kinds=("forests",))
