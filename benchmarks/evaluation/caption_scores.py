@@ -26,6 +26,7 @@ from ...datasets.paths import expand_home
 from ...datasets.schema import ITEM_COLUMNS
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.frames import records_of
+from ..runs.output_folder import list_runs
 from ..runs.results import METRIC_ORDERS
 from ..runs.tables import TableNote, count_of, format_coefficient
 from ..scoring.catalog import read_config, usual_protocol
@@ -342,7 +343,11 @@ def _read_trusted_run(folder: Path) -> FinishedRun:
         InputError: where there is none, or it is of a command that correlates no metrics with people.
     """
     if not expand_home(folder).is_dir():
-        raise InputError(f"trust={folder} is neither '{PUBLISHED}' nor the folder of a run")
+        problem = f"trust={folder} is neither '{PUBLISHED}' nor the folder of a run"
+        # By what is written today a run is told apart later, which `last` would not do.
+        if str(folder) == "last" and (runs := list_runs()):
+            problem += f"; the newest is trust={runs[0]}"
+        raise InputError(problem)
 
     finished = read_run(folder)
     if not finished.has_correlations and METRIC_ORDERS not in finished.files:

@@ -502,6 +502,16 @@ def test_trust_of_a_run_of_rank(demo_files: Path, tmp_path: Path) -> None:
     assert set(found.caption_scores.corpus_rows["agreement_on"]) == {"demo, 6 systems"}
 
 
+def test_the_newest_run_is_named_where_last_is_trusted(
+    demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_captau("bench", "metrics=[bleu_1]", "statistics.interval=none") == 0
+    (folder,) = Path("results/runs").iterdir()
+    with says(f"nor the folder of a run; the newest is trust={folder}"):
+        score(demo_files, ["mine.json"], ["refs.json"], ["bleu_4"], trust="last")
+
+
 def test_trust_of_a_run_that_correlates_nothing(demo_files: Path, tmp_path: Path) -> None:
     folder = tmp_path / "agreement"
     assert run_captau("agree", f"output_dir={folder}") == 0
@@ -641,6 +651,10 @@ FAULTS = {
     "stdout": (["stdout=scores.jsnl"], "unknown value of stdout 'scores.jsnl': did you mean"),
     "stdout of nothing kept": (["stdout=kept.json"], "needs keep.metric=METRIC"),
     "trust": (["trust=publishd"], "trust=publishd is neither 'published' nor"),
+    "trust of the newest": (
+        ["trust=last"],
+        "trust=last is neither 'published' nor the folder of a run",
+    ),
     "captions that are no texts": (
         ["candidates=n.json"],
         "n.json:2: image '1': '1' is 3, no caption; take it out",
