@@ -332,10 +332,17 @@ def _unlabelled_table(
 
     level = 100 * choices.statistics.level
     lines = [
-        f"Shares ×100. said: the share of the captions of {dimension.unlabelled} that get a no. corrected: the share of bad ones that "
-        "this stands for, by the metric's TPR and TNR (Rogan and Gladen 1978). It holds where the metric errs on these captions as "
-        f"often as on those of {dimension.selection.name}.",
-        f"low, high: the {level:g} % interval, which counts what is not known of TPR and TNR (Fieller 1954), from 0 to 100.",
+        TableNote(
+            f"Shares ×100. said: the share of the captions of {dimension.unlabelled} that get a no. corrected: the share of bad ones that "
+            "this stands for, by the metric's TPR and TNR (Rogan and Gladen 1978). It holds where the metric errs on these captions as "
+            f"often as on those of {dimension.selection.name}.",
+            brief="Shares ×100. said: captions with a no; corrected: bad ones, if the metric errs as often as on "
+            f"{dimension.selection.name}.",
+        ),
+        TableNote(
+            f"low, high: the {level:g} % interval, which counts what is not known of TPR and TNR (Fieller 1954), from 0 to 100.",
+            brief=f"low, high: the {level:g} % interval.",
+        ),
         *notes_by_subject(notes),
     ]
     return ResultTable(
