@@ -88,7 +88,6 @@ captau calibrate dataset=hat metrics=rouge_l,cider
 captau calibrate dataset=flickr8k_expert metrics=judge.csv threshold=0.5
 captau calibrate dataset=flickr8k_expert metrics=cider candidates=mine.json references=refs.json
 captau calibrate dataset=flickr8k_expert metrics=judge.csv repeats=again.csv
-captau calibrate dataset=pascal50s metrics=cider pairs=answers.csv
 """
     notes: ClassVar[str] = """
 A caption gets a yes where its score reaches a threshold. The threshold is chosen, and the rule of probabilities fitted, on one

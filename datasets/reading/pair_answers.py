@@ -72,7 +72,7 @@ def read_pair_answers(path: Path) -> PairAnswerFile:
     Raises:
         InputError: where the file cannot be read, lacks a column, or an answer or an order cannot be understood.
     """
-    table = read_export(read_table(path))
+    table, _ = read_export(read_table(path))
     names = find_pair(table, ("caption_a", "caption_b"))
     image = table.first_of("image", "image_id")
     answer = table.first_of(*_ANSWERS)

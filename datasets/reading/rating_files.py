@@ -47,7 +47,7 @@ class RatingFile:
         path: the file.
         rows: in its order.
         is_compared: whether the rows are comparisons.
-        is_binary: whether all ratings are yes or no, in words.
+        is_binary: whether all ratings are yes or no, in words or as 1 and 0.
         has_raters: whether the file says who rated.
         notes: sentences on how it was read.
     """
@@ -146,7 +146,7 @@ def _texts(table: Table, name: str) -> list[str]:
 
 
 def _values(table: Table, name: str) -> tuple[list[float], bool]:
-    """Return the ratings, and whether all are yes or no in words."""
+    """Return the ratings, and whether all are yes or no, in words or as 1 and 0, as exports of Good or bad have them."""
     values: list[float] = []
     n_words = 0
     for location, cell in zip(table.places, table.column(name), strict=True):
@@ -166,7 +166,7 @@ def _values(table: Table, name: str) -> tuple[list[float], bool]:
         raise InputError(
             f"{table.path}: {n_words:,} of {len(values):,} ratings are words such as yes, the others are numbers; use one"
         )
-    return values, n_words > 0
+    return values, n_words > 0 or set(values) == {0.0, 1.0}
 
 
 def _read_comparisons(table: Table, image: str) -> RatingFile:

@@ -85,18 +85,25 @@ class Quantity:
         name: `MEAN`, `SHARE`, `DIFFERENCE` or `WIN_RATE`.
         mean: its estimates.
         by_metric: the number of ratings that those with one metric's help are worth, by its spec.
+        is_share: whether it is a share, or a difference of two, which tables print in per cent.
     """
 
     systems: tuple[str, ...]
     name: str
     mean: PoweredMean
     by_metric: Mapping[str, float]
+    is_share: bool
 
     @property
     def label(self) -> str:
         """The system, or the two with the word between them."""
         between = " over " if self.name == WIN_RATE else " − "
         return between.join(self.systems)
+
+    @property
+    def scale(self) -> tuple[float, int]:
+        """The factor and the decimals of printed values."""
+        return (100, 1) if self.is_share else (1, 2)
 
     @property
     def neutral(self) -> float:
@@ -177,7 +184,8 @@ def _quantity(
     for metric in systems.metrics:
         alone = make_sample(placed, systems, image_choice, names, [metric])
         by_metric[metric] = estimate_mean(alone, choices.seed).effective_n
-    return Quantity(names, quantity, estimate_mean(sample, choices.seed), by_metric)
+    mean = estimate_mean(sample, choices.seed)
+    return Quantity(names, quantity, mean, by_metric, is_share=quantity in (SHARE, WIN_RATE))
 
 
 def _difference(
@@ -195,9 +203,10 @@ def _difference(
     if choices.population != "raters":
         paired = pair_samples(placed, systems, image_choice, names)
     if paired is None:
-        return Quantity(names, DIFFERENCE, a.mean.subtract(b.mean), {})
+        return Quantity(names, DIFFERENCE, a.mean.subtract(b.mean), {}, is_share=a.is_share)
 
-    return Quantity(names, DIFFERENCE, estimate_mean(paired, choices.seed), {})
+    mean = estimate_mean(paired, choices.seed)
+    return Quantity(names, DIFFERENCE, mean, {}, is_share=a.is_share)
 
 
 def estimate_rows(
@@ -282,7 +291,7 @@ def _mean_table(
     differences: Sequence[Quantity],
 ) -> ResultTable:
     name = means[0].name
-    scale, decimals = (100, 1) if name in (SHARE, WIN_RATE) else (1, 2)
+    scale, decimals = means[0].scale
     columns = [name, "low", "high", "ratings alone", "their low", "their high"]
     columns += ["rated", "count as"]
     if ranks:
@@ -341,7 +350,7 @@ def _verdict(
 
     powered = first.mean.powered
     low, high = _interval(powered, first, choices)
-    scale, decimals = (100, 1) if first.name in (SHARE, WIN_RATE) else (1, 2)
+    scale, decimals = first.scale
     value = format_number(powered.value, scale, decimals)
     low_text = format_number(low, scale, decimals)
     high_text = format_number(high, scale, decimals)
@@ -394,9 +403,9 @@ def _difference_table(differences: Sequence[Quantity], choices: EstimateChoices)
     for quantity, p_value in zip(differences, _corrected(differences, choices), strict=True):
         powered = quantity.mean.powered
         low, high = _interval(powered, quantity, choices)
-        cells = number_cells((powered.value, low, high), 1, 2)
+        cells = number_cells((powered.value, low, high), *quantity.scale)
         low, high = _interval(quantity.mean.classical, quantity, choices)
-        cells += number_cells((quantity.mean.classical.value, low, high), 1, 2)
+        cells += number_cells((quantity.mean.classical.value, low, high), *quantity.scale)
         cells += [p_value_cell(p_value), number_cell(quantity.mean.effective_n, 1, 0)]
         rows.append(Row(quantity.label, cells))
 
@@ -406,7 +415,9 @@ def _difference_table(differences: Sequence[Quantity], choices: EstimateChoices)
         f"{choices.correction}, intervals are not."
     ]
     return ResultTable(
-        "Differences of mean ratings",
+        "Differences of shares of yes ×100"
+        if differences[0].is_share
+        else "Differences of mean ratings",
         "systems",
         [*columns, "count as"],
         rows,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...evaluation.systems.estimated_ratings import DIFFERENCE, MEAN, SHARE, WIN_RATE
+from ...evaluation.systems.estimated_ratings import DIFFERENCE, SHARE, WIN_RATE
 from ...runs.frames import groups_of
 from ...runs.tables import format_number
 from . import figure_files as figures
@@ -20,10 +20,8 @@ _METHODS = {
     "classical": ("ratings alone", MUTED, -0.14),
     "powered": ("with the metrics' help", SERIES[0], 0.14),
 }
-#: The factor of shares, which are drawn in per cent.
-_FACTORS = {MEAN: 1, SHARE: 100, DIFFERENCE: 1, WIN_RATE: 100}
-#: The values, as drawn, at which neither of two systems is better.
-_NEUTRAL = {DIFFERENCE: 0.0, WIN_RATE: 50.0}
+#: The values at which neither of two systems is better.
+_NEUTRAL = {DIFFERENCE: 0.0, WIN_RATE: 0.5}
 
 
 def estimate_figure(estimates: pd.DataFrame, level: float) -> dict[str, bytes]:
@@ -36,6 +34,10 @@ def estimate_figure(estimates: pd.DataFrame, level: float) -> dict[str, bytes]:
     Returns:
         the figure as files by name; none without matplotlib, and none where every panel has more than `MOST_ROWS`.
     """
+    # Shares, and differences of two, are drawn in per cent.
+    is_of_shares = bool(estimates["quantity"].isin([SHARE, WIN_RATE]).any())
+    factor = 100 if is_of_shares else 1
+    unit = ", %" if is_of_shares else ""
     panels: list[tuple[str, pd.DataFrame]] = []
     for quantity, rows in groups_of(estimates, "quantity"):
         if len(rows) <= MOST_ROWS * len(_METHODS):
@@ -48,8 +50,7 @@ def estimate_figure(estimates: pd.DataFrame, level: float) -> dict[str, bytes]:
         figure, axes = figures.make_stacked_panels(heights, width=5.4)
         handles: list[Any] = []
         for axis, (quantity, rows) in zip(axes, panels, strict=True):
-            handles = _draw_rows(axis, quantity, rows)
-            unit = ", %" if _FACTORS[quantity] == 100 else ""
+            handles = _draw_rows(axis, quantity, rows, factor)
             axis.set_xlabel(f"{quantity}{unit} ({100 * level:g} % intervals)")
 
         names = [name for name, _, _ in _METHODS.values()]
@@ -58,13 +59,13 @@ def estimate_figure(estimates: pd.DataFrame, level: float) -> dict[str, bytes]:
         return figures.files_of(figure, "estimates")
 
 
-def _draw_rows(axis: Any, quantity: str, rows: pd.DataFrame) -> list[Any]:
+def _draw_rows(axis: Any, quantity: str, rows: pd.DataFrame, factor: int) -> list[Any]:
     """Draw a row a quantity, the first on top, with what its ratings count as; return a handle a method."""
     handles: list[Any] = []
     for method, (_, colour, offset) in _METHODS.items():
         of_method = rows[rows["method"] == method]
         heights = np.arange(len(of_method)) + offset
-        values = _FACTORS[quantity] * of_method[["value", "ci_low", "ci_high"]]
+        values = factor * of_method[["value", "ci_low", "ci_high"]]
         axis.hlines(heights, values["ci_low"], values["ci_high"], color=colour, linewidth=1.4)
         (points,) = axis.plot(
             values["value"], heights, color=colour, marker="o", markersize=4, linestyle="none"
@@ -77,7 +78,7 @@ def _draw_rows(axis: Any, quantity: str, rows: pd.DataFrame) -> list[Any]:
     axis.tick_params(axis="y", length=0)
     axis.grid(False, axis="y")
     if quantity in _NEUTRAL:
-        axis.axvline(_NEUTRAL[quantity], color=MUTED, linewidth=0.8, linestyle=":")
+        axis.axvline(factor * _NEUTRAL[quantity], color=MUTED, linewidth=0.8, linestyle=":")
 
     # In the coordinates of the axis' width, and of the rows' heights.
     beside = axis.get_yaxis_transform()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -145,15 +146,34 @@ def test_two_systems(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert (of_raters["ci_high"] - of_raters["ci_low"] >= width - 1e-9).all()
 
 
-def test_yes_and_no_are_a_share(folder: Path, tmp_path: Path) -> None:
+def test_a_difference_of_shares_is_in_per_cent(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pd.read_csv(folder / "both.csv")
+    table["value"] = (table["value"] >= 3).astype(int)
+    table.to_csv(tmp_path / "yes.csv", index=False)
+    run = tmp_path / "r"
+    words = [*words_for(folder, "poor,good"), f"ratings={tmp_path / 'yes.csv'}"]
+    assert run_captau(*words, f"output_dir={run}") == 0
+    rows = pd.read_csv(run / "estimates.csv").set_index(["quantity", "method"])
+    value = rows.loc[("difference", "powered"), "value"].item()
+    printed = capsys.readouterr().out
+    assert f"the difference is {100 * value:.1f} (" in printed
+    assert "Differences of shares of yes ×100" in printed
+    assert "difference, % (95 % intervals)" in (run / "estimates.svg").read_text()
+
+
+@pytest.mark.parametrize("answers", [("yes", "no"), (1, 0)])
+def test_yes_and_no_are_a_share(folder: Path, tmp_path: Path, answers: tuple[Any, Any]) -> None:
     table = pd.read_csv(folder / "one.csv")
-    table["value"] = np.where(table["value"] >= 5, "yes", "no")
+    yes, no = answers
+    table["value"] = np.where(table["value"] >= 5, yes, no)
     table.to_csv(tmp_path / "yes.csv", index=False)
     words = [*words_for(folder), f"ratings={tmp_path / 'yes.csv'}", f"output_dir={tmp_path / 'r'}"]
     assert run_captau(*words) == 0
     rows = pd.read_csv(tmp_path / "r" / "estimates.csv")
     assert rows["quantity"].unique().tolist() == ["share of yes"]
-    assert rows["value"].iloc[0] == pytest.approx((table["value"] == "yes").mean())
+    assert rows["value"].iloc[0] == pytest.approx((table["value"] == yes).mean())
     assert rows["ci_high"].max() <= 1
 
 
