@@ -194,11 +194,7 @@ class Metric(ABC):
 
         with self.lock:
             self.check_rows(rows)
-            if self.depends_only_on_content:
-                unique, inverse = rows.unique
-            else:
-                unique = rows
-                inverse = np.arange(len(rows))
+            unique, inverse = self._distinct_rows(rows)
             unique.remarks.pop(self.spec, None)
             scores = np.asarray(self._compute(unique), dtype=np.float64)
 
@@ -214,9 +210,15 @@ class Metric(ABC):
             logger.warning("metric %s: %s", self.spec, text)  # others print it below a table
         return scores[inverse]
 
+    def _distinct_rows(self, rows: Rows) -> tuple[Rows, NDArray[np.intp]]:
+        """Return the rows that are scored, each once if equal rows score alike, and the index of each row among them."""
+        return rows.unique if self.depends_only_on_content else (rows, np.arange(len(rows)))
+
     def _compute(self, rows: Rows) -> Floats:
         """Compute scores; of a class of the user's, an exception becomes an InputError with its line."""
-        if type(self).__module__.partition(".")[0] == __name__.partition(".")[0]:
+        package_of_class = type(self).__module__.partition(".")[0]
+        own_package = __name__.partition(".")[0]
+        if package_of_class == own_package:
             return self.compute(rows)
         return run_user_code(f"metric {self.spec}", lambda: self.compute(rows))
 
@@ -249,6 +251,7 @@ class Metric(ABC):
             InputError: if a cell is of the wrong type.
         """
         _ = rows.weights  # which refuses cells that are no weights
+        # Nearly always all are texts, which their types tell quickly.
         if set(map(type, rows.captions)) != {str}:
             for i, caption in enumerate(rows.captions):
                 if not isinstance(caption, str):
@@ -492,11 +495,7 @@ class WordMetric(Metric):
 
         with self.lock:
             self.check_rows(rows)
-            if self.depends_only_on_content:
-                distinct, inverse = rows.unique
-            else:
-                distinct = rows
-                inverse = np.arange(len(rows))
+            distinct, inverse = self._distinct_rows(rows)
             blame = self.compute_blame(distinct)
 
         for index, (caption, values) in enumerate(zip(distinct.captions, blame, strict=True)):
@@ -536,4 +535,5 @@ class PooledMetric(Metric):
 
     def corpus_score_from_sums(self, sums: Sequence[float] | NDArray[Any]) -> float:
         """Compute the corpus score from the sums of `corpus_summands` over all items."""
-        return float(self.pool(np.asarray(sums)[None])[0])
+        (score,) = self.pool(np.asarray(sums)[None])
+        return float(score)

@@ -94,7 +94,9 @@ def run(options: ComplementOptions) -> Results:
                 frame = make_frame(of_dimension, COMPLEMENT_COLUMNS)
                 title = f"{prepared.name}, {dimension}"
                 tables += _tables(frame, title, labels, options.draws)
-                tables[-1] = tables[-1].with_note(copies_note(prepared.selection))
+                # Of all tables of a dimension the last has the note.
+                last_table = tables.pop()
+                tables.append(last_table.with_note(copies_note(prepared.selection)))
 
     warn_unavailable([s.missing for s in prepared_datasets])
     measures = "which metrics say the same, and which add something"
@@ -327,7 +329,9 @@ def _selection_table(
         frequency[row["metric"], int(row["step"])] = row["value"]
 
     cells: list[Row] = []
-    for step, at_step in groups_of(path.dropna(subset=["step"]), "step"):
+    # The row of an undefined selection has no step.
+    steps = path.dropna(subset=["step"])
+    for step, at_step in groups_of(steps, "step"):
         metric = at_step["metric"].iloc[0]
         values = number_cells(at_step["value"], 100, 1)
         included = number_cell(frequency[metric, int(step)], 100, 0)

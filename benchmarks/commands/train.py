@@ -28,26 +28,24 @@ from ..evaluation.prepared_datasets import provenance
 from ..evaluation.scored_dataset import ScoredDataset, by_item
 from ..evaluation.training import rater_training
 from ..evaluation.training.headline_table import headline_table
+from ..evaluation.training.seed_means import compute_seed_means, make_mean_tables
 from ..evaluation.training.training_designs import (
     TrainingCorpus,
     TrainingJob,
     TrainingPlan,
-    name_mean,
     plan_jobs,
 )
 from ..evaluation.training.transfer_table import transfer_table
 from ..evaluation.wording import synthetic_note
 from ..options.train import TrainOptions
 from ..reporting.run_results import Results
-from ..runs.frames import groups_of
 from ..runs.output_folder import RUN_FILE, hold_lock
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock, make_correlations
-from ..runs.tables import ResultTable, Row, number_cells
+from ..runs.tables import ResultTable
 from ..scoring.protocol import Protocol, record_protocols
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
-from ..statistics.coefficients.coefficient import find_coefficient
 
 logger = logging.getLogger(__name__)
 
@@ -100,8 +98,10 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
     clock = RunClock()
     corpora = _load_corpora(options)
     jobs = plan_jobs(make_plan(options), corpora)
-    if twice := {job.label for job in jobs} & {metric.spec for metric in options.metrics}:
-        raise InputError(f"metrics: two different metrics are called '{min(twice)}'")
+    rater_names = {job.label for job in jobs}
+    names_in_both = rater_names & {metric.spec for metric in options.metrics}
+    if names_in_both:
+        raise InputError(f"metrics: two different metrics are called '{min(names_in_both)}'")
 
     store = options.locations.store()
     problem = f"{folder}: another run trains there; set another output_dir"
@@ -118,12 +118,12 @@ def run(options: TrainOptions, folder: Path) -> TrainResults:
         if options.design != "folds":
             _add_scores(jobs, trainings.cards, correlations, folder)
 
-    means = compute_seed_means(correlations, options)
+    means = compute_seed_means(correlations, options.seeds)
     errors = rater_training.error_rows(trainings.estimates)
     is_tested = bool(measured and options.metrics) and options.statistics.uses_resampling
     leads = _lead_tables(measured, options) if is_tested else []
 
-    details = make_mean_tables(means, options)
+    details = make_mean_tables(means, options.seeds)
     if len(errors):
         details.append(rater_training.error_table(errors))
     tables = _tables(
@@ -301,7 +301,8 @@ def _train(
         with progress.step(job.name):
             rater_folder = folder / job.name
             # Raters of a finished run that kept them stay; those of one that was killed do not.
-            if not options.keep and not (is_finished and (rater_folder / CARD_FILE).is_file()):
+            was_kept = is_finished and (rater_folder / CARD_FILE).is_file()
+            if not options.keep and not was_kept:
                 spare.append(rater_folder)
             model, card = rater_training.train_rater(plan, job, corpora, rater_folder)
             rater = rater_training.TrainedRater(job.label, model, options.recipe.needs)
@@ -309,6 +310,7 @@ def _train(
             tested: dict[str, Floats] = {}
             for name, rows in job.test.items():
                 selection = corpora[name].selection
+                # Each fold of a rater fills its rows of one column.
                 unknown = np.full(len(selection.items), np.nan)
                 column = predictions[name].setdefault(job.label, unknown)
                 items = selection.items.iloc[rows].reset_index(drop=True)
@@ -406,51 +408,6 @@ def _record(
     }
 
 
-def compute_seed_means(correlations: pd.DataFrame, options: TrainOptions) -> list[dict[str, Any]]:
-    """Average over seeds: rows of correlations with `std` besides; none of a single seed."""
-    if len(options.seeds) < 2:
-        return []
-
-    mean_of = correlations["metric"].map(name_mean)
-    keys = ["dataset", "protocol", "dimension", "coefficient"]
-    of_raters = correlations[mean_of != ""].assign(mean=mean_of)
-
-    means: list[dict[str, Any]] = []
-    for (mean_name, *names), group in groups_of(of_raters, "mean", *keys):
-        values = group["value"].to_numpy(dtype=float)
-        std = float(values.std(ddof=1))
-        mean = {
-            **dict(zip(keys, names, strict=True)),
-            "metric": mean_name,
-            "value": float(values.mean()),
-            "std": std,
-            "n_items": int(group["n_items"].iloc[0]),
-            "n_ratings": int(group["n_ratings"].iloc[0]),
-            "p_value": float("nan"),
-            "note": f"mean of {len(values)} seeds, standard deviation {std:.6f}",
-        }
-        means.append(mean)
-
-    return means
-
-
-def make_mean_tables(
-    means: Sequence[Mapping[str, Any]], options: TrainOptions
-) -> list[ResultTable]:
-    """Return the table of means over seeds; none without means."""
-    if not means:
-        return []
-
-    rows: list[Row] = []
-    for mean in means:
-        label = f"{mean['metric'].removesuffix(' mean')}: {mean['dataset']}, {mean['dimension']}"
-        numbers = number_cells((mean["value"], mean["std"]), 100, 2)
-        rows.append(Row(label, [find_coefficient(mean["coefficient"]).symbol, *numbers]))
-    title = f"Mean of {len(options.seeds)} seeds"
-    columns = ["coefficient", "mean", "std"]
-    return [ResultTable(title, "rater: dataset, dimension", columns, rows)]
-
-
 def _name_split(corpora: Mapping[str, TrainingCorpus]) -> str:
     """Name the split of all datasets: the shared one, or that which the data come with."""
     names = [name for name, corpus in corpora.items() if not corpus.has_shared_split]
@@ -500,8 +457,11 @@ def _usage(options: TrainOptions, jobs: Sequence[TrainingJob], folder: Path) -> 
             f"trained on every row: no image of these datasets can test it; for captions of your own: "
             f"captau score candidates=FILE references=FILE 'metrics=rater(path={path})'"
         )
-    data = {
-        "leave_one_out": f" dataset={next(iter(jobs[0].test), '')}",
-        "folds": "",
-    }.get(options.design, " protocol.split=test")
+    if options.design == "folds":
+        data = ""
+    elif options.design == "leave_one_out":
+        left_out = next(iter(jobs[0].test), "")
+        data = f" dataset={left_out}"
+    else:
+        data = " protocol.split=test"
     return f"as a metric: 'metrics=rater(path={path})'{data}"

@@ -192,8 +192,11 @@ def _needed_images(references: ReferenceFile | None) -> list[str] | None:
 
 def _as_clause(note: str) -> str:
     """Return a sentence as a part of another."""
-    begins_with_word = note[1:2].islower() or note[1:2] == " "
-    return (note[:1].lower() if begins_with_word else note[:1]) + note[1:].removesuffix(".")
+    # A name in capitals, such as COCO, keeps them.
+    second_letter = note[1:2]
+    begins_with_word = second_letter.islower() or second_letter == " "
+    first_letter = note[:1].lower() if begins_with_word else note[:1]
+    return first_letter + note[1:].removesuffix(".")
 
 
 def _check_archive(
@@ -207,7 +210,7 @@ def _check_archive(
 
     texts = results_in(options.file, data, faults)
     if options.member is not None:
-        texts = {options.member: texts[options.member]} if options.member in texts else {}
+        texts = {name: text for name, text in texts.items() if name == options.member}
         if not texts and not faults.count:
             raise InputError(f"{options.file}: member={options.member} is not in it")
 
@@ -218,7 +221,8 @@ def _check_archive(
     counts: list[int] = []
     notes: list[str] = []
     for name, content in texts.items():
-        expected = references if covering in (None, name) else None
+        has_references = covering is None or name == covering
+        expected = references if has_references else None
         candidates = _read_captions(content, options.file, name, faults)
         if candidates is None:
             # Its faults are reported already; the verdict counts it all the same.
@@ -414,7 +418,9 @@ def check_scores(path: Path, items: pd.DataFrame | None, faults: Faults) -> tupl
     if items is not None:
         rows = items[keys].astype(str).itertuples(index=False, name=None)
         expected = dict.fromkeys(rows)
-    metrics = list(dict.fromkeys(map(str, table.column("metric")))) if "metric" in table else []
+    metrics: list[str] = []
+    if "metric" in table:
+        metrics = list(dict.fromkeys(map(str, table.column("metric"))))
     return metrics, _check_rows(table, keys, expected, faults)
 
 
@@ -453,10 +459,11 @@ def _check_rows(
 ) -> int:
     """Check that the item of each row may have a score, that it is a finite number; return how many there are."""
     metrics = map(str, table.column("metric")) if "metric" in table else [""] * len(table)
-    columns = zip(*(map(str, table.column(k)) for k in keys), strict=True)
+    key_columns = [map(str, table.column(name)) for name in keys]
+    row_keys = zip(*key_columns, strict=True)
     first_locations: dict[tuple[str, tuple[str, ...]], str] = {}
     scores = table.column("score")
-    for location, metric, key, score in zip(table.places, metrics, columns, scores, strict=True):
+    for location, metric, key, score in zip(table.places, metrics, row_keys, scores, strict=True):
         item = _describe_item(key, metric)
         if first := first_locations.get((metric, key)):
             faults.add(f"{location}: a second score of {item}, whose first is at {first}")

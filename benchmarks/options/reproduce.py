@@ -114,5 +114,14 @@ one; cells whose metric captau does not have yet are listed as missing.
                 row_specs = table.rows.values() if table.kind in ("correlation", "bounds") else ()
                 column_specs = [column.get("metric") for column in table.columns.values()]
                 for spec in (*row_specs, *column_specs):
-                    specs[str(spec)] = None
-        return [metric(spec) for spec in specs if spec.partition("(")[0] in names]
+                    # A column that names no metric has None here.
+                    if spec is not None:
+                        specs[str(spec)] = None
+
+        needed: list[Metric] = []
+        for spec in specs:
+            # `rouge_score` of `rouge_score(stem=true)`.
+            name, _, _ = spec.partition("(")
+            if name in names:
+                needed.append(metric(spec))
+        return needed

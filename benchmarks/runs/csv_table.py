@@ -23,8 +23,8 @@ def csv_of(table: ResultTable) -> str:
         lines = [["kind", table.corner, "published by", *heads, "notes"]]
 
     footnotes = dict(table.footnotes)
-    # The kind of a row says what a heading says of those below it.
-    rows = [row for row in table.rows if row.cells or not has_kinds]
+    # A heading says the kind of the rows below it: where each row says its own, there is none.
+    rows = table.rows_with_cells if has_kinds else table.rows
     for row in rows:
         fields: list[str] = []
         if row.cells:

@@ -229,8 +229,9 @@ def _is_stored(metric: Metric) -> bool:
     """Tell whether scores are stored, for which the signature has to change with the code that computes them."""
     # captau's own metrics name the distributions that they use; those of others have to.
     outside = [c for c in type(metric).__mro__ if not c.__module__.startswith("captau.")]
-    is_signed = type(metric) not in outside or any("distributions" in vars(c) for c in outside)
-    return metric.is_cacheable and is_signed
+    is_of_captau = type(metric) not in outside
+    names_distributions = any("distributions" in vars(c) for c in outside)
+    return metric.is_cacheable and (is_of_captau or names_distributions)
 
 
 def metric_caveats(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, str]:
@@ -309,9 +310,10 @@ def run_side_by_side(do: Callable[[Item], None], items: Sequence[Item]) -> None:
     def work() -> None:
         while not failed:
             with lock:
-                index, item = next(waiting, (-1, None))
-            if item is None:
+                numbered_item = next(waiting, None)
+            if numbered_item is None:
                 return
+            index, item = numbered_item
             try:
                 do(item)
             except BaseException as error:  # raised again below, in the caller's thread

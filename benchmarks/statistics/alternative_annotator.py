@@ -76,7 +76,9 @@ class RaterDuels:
         numbers, codes, counts = np.unique(raters, return_inverse=True, return_counts=True)
         is_large = counts >= MIN_RATER_ITEMS
         is_counted = is_large[codes]
-        rater = (np.cumsum(is_large) - 1)[codes[is_counted]]
+        # Those that are counted get the numbers from 0 on, without gaps.
+        number_by_code = np.cumsum(is_large) - 1
+        rater = number_by_code[codes[is_counted]]
 
         return cls(
             rater=rater.astype(np.int64),
@@ -128,6 +130,7 @@ class RaterDuels:
             n_images: the number of images.
         """
         image = image_of_item[self.item]
+        # The cells of a table of images by raters, row by row.
         cell = image * self.n_raters + self.rater
         size = n_images * self.n_raters
         shape = (n_images, self.n_raters)
@@ -140,7 +143,9 @@ class RaterDuels:
             is_there = ~np.isnan(shares)
             n_there = is_there.sum(axis=0)
             sums = np.where(is_there, shares, 0.0).sum(axis=0)
-            return np.where(n_there > 0, sums / np.maximum(n_there, 1), np.nan)[None, :]
+            # A sample without any rater has no mean; 1 only spares it a division by 0.
+            means = sums / np.maximum(n_there, 1)
+            return np.where(n_there > 0, means, np.nan)[None, :]
 
         return of_sample
 
@@ -151,5 +156,6 @@ def _test_below(values: Floats, limit: float) -> float:
     mean = float(values.mean())
     error = float(values.std(ddof=1)) / math.sqrt(n)
     if error == 0:
-        return float(mean >= limit)
+        # Without any spread it is certain on which side of the limit the mean is.
+        return 1.0 if mean >= limit else 0.0
     return student_share((mean - limit) / error, n - 1)

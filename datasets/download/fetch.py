@@ -121,8 +121,8 @@ def _refuse_offline(sources: Sequence[SourceFile]) -> str:
     """Say which files are not fetched, as nothing may be, and where they are."""
     files: list[str] = []
     for source in sources:
-        address = (source.downloads or [source.url])[0]
-        files.append(f"{source.path} from {address}")
+        first_address = source.downloads[0] if source.downloads else source.url
+        files.append(f"{source.path} from {first_address}")
     return f"data.offline=true, so not fetched: {', '.join(files)}"
 
 
@@ -213,7 +213,9 @@ def _by_hand(card: Card, sources: Iterable[SourceFile]) -> list[str]:
             continue
         names = dict.fromkeys(Path(path).name for path in (source.path, *source.also))
         forms = list(names)
-        file_names = " or ".join(forms[:3]) + (" or the like" if len(forms) > 3 else "")
+        file_names = " or ".join(forms[:3])
+        if len(forms) > 3:
+            file_names += " or the like"
         ways.setdefault(way_to_get(card, source), []).append(file_names)
 
     sentences: list[str] = []
@@ -303,7 +305,9 @@ def _record_hash(path: Path) -> str:
 
 def _check(path: Path, source: SourceFile, target: Path) -> None:
     """Raise AddressError if a file that is to become `target` has another hash than the source's."""
-    if fits(path, source) is not False:
+    # Where no hash is known, that is None.
+    has_other_hash = fits(path, source) is False
+    if not has_other_hash:
         return
 
     kind, right, actual = "SHA-256", source.sha256, sha256(path)

@@ -76,7 +76,8 @@ def read_pair_answers(path: Path) -> PairAnswerFile:
     names = find_pair(table, ("caption_a", "caption_b"))
     image = table.first_of("image", "image_id")
     answer = table.first_of(*_ANSWERS)
-    if image is None or answer is None or not set(names) <= set(table.names):
+    has_captions = all(name in table for name in names)
+    if image is None or answer is None or not has_captions:
         raise InputError(
             f"{path}: a row an answer is expected, with the columns image, caption_a, caption_b, answer (a, b or tie), and order "
             f"(ab, or ba where caption_b was shown first) where both orders were asked; it has {', '.join(table.names)}"
@@ -84,17 +85,17 @@ def read_pair_answers(path: Path) -> PairAnswerFile:
 
     if "order" in table:
         _check_words(table, answer)
-    system_a = "system_a" if "system_a" in table else None
-    system_b = "system_b" if "system_b" in table else None
-    table, notes = read_winners(table, answer, (system_a, system_b), None, name_sides(names))
+    systems = (table.first_of("system_a"), table.first_of("system_b"))
+    table, notes = read_winners(table, answer, systems, words=None, sides=name_sides(names))
     strengths = read_strengths(table, answer, None)
     judge = table.first_of(*_JUDGES)
+    judges = [""] * len(table) if judge is None else table.texts(judge, empty="")
     columns = zip(
         table.places,
         table.filled(image),
         table.filled(names[0]),
         table.filled(names[1]),
-        [""] * len(table) if judge is None else table.texts(judge, empty=""),
+        judges,
         _read_orders(table),
         strengths,
         strict=True,
@@ -127,6 +128,7 @@ def _check_words(table: Table, answer: str) -> None:
     orders = _read_orders(table)
     for place, cell, order in zip(table.places, table.column(answer), orders, strict=True):
         word = str(cell).strip().lower()
+        # Where a file names the systems, another word is the name of one.
         is_clear = not word or word in _COLUMN_WORDS or "system_a" in table
         if order == ORDERS[0] or is_clear:
             continue

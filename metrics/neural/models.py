@@ -56,7 +56,8 @@ def resolve(device: Device) -> str:
 
 def on(device: Device) -> str:
     """Return the device for a signature, whether or not it is here."""
-    return f"on:{resolve(device) if device == 'auto' else device}"
+    used = resolve(device) if device == "auto" else device
+    return f"on:{used}"
 
 
 def batches(
@@ -79,7 +80,9 @@ def batches(
     source = iter(items)
     pending: list[Item] = []
     while True:
-        pending += islice(source, max(size - len(pending), 0))
+        # After a batch was halved more may be pending than the next one takes.
+        n_lacking = max(size - len(pending), 0)
+        pending += islice(source, n_lacking)
         if not pending:
             return
 
@@ -199,7 +202,9 @@ def transformers_hash(folder: Path) -> str:
         *folder.glob("*/config.json"),
         *descriptions,
     }
-    return hash_of(sorted(parts - {folder / RANDOM}))
+    # The note in a folder of random weights is a text file too, and no part of the model.
+    parts.discard(folder / RANDOM)
+    return hash_of(sorted(parts))
 
 
 def _find_weights(folder: Path) -> Path | None:
@@ -220,7 +225,9 @@ def _packaged(name: str) -> Path | None:
 
 def find_on_hub(name: str, *, offline: bool) -> Path | None:
     """Return a model's folder in the Hugging Face cache; fetched first where that is allowed."""
-    if name.count("/") > 1 or not importlib.util.find_spec("huggingface_hub"):
+    # Names of the hub are NAME and OWNER/NAME.
+    is_name_of_hub = name.count("/") <= 1
+    if not is_name_of_hub or not importlib.util.find_spec("huggingface_hub"):
         return None
     from huggingface_hub import snapshot_download
 

@@ -100,7 +100,8 @@ class Site(WebSite):
 
         self.store = store
         self.workers = workers
-        # Joins are counted by the minute, requests by the second, and sign-in attempts by ten minutes.
+        # Joins are counted by the minute, requests by the second, and sign-in attempts by ten minutes. Requests of three
+        # seconds may come at once.
         self.joins = RateLimiter(burst=joins, rate=joins / 60)
         self.requests = RateLimiter(burst=3 * requests, rate=requests)
         # With one name, ten addresses together may sign in as often as each of them may.
@@ -154,6 +155,7 @@ class Site(WebSite):
             if request.method == "GET":
                 page = request.url.path.removeprefix(self.base)
                 if request.url.query:
+                    # Question marks at the end say nothing.
                     page += f"?{request.url.query}".rstrip("?")
                 query = f"?{urlencode({'to': page})}"
             raise SignInRequiredError(f"/signin{query}")

@@ -200,7 +200,8 @@ def score_held_out_captions(
 
             trials = list(hold_out(people.captions, held_out, draws, seed))
             # What metrics need is the same for all trials: the first stands for all.
-            items = _make_items(*trials[0][1:], people.image_files)
+            _, first_held_out, first_references = trials[0]
+            items = _make_items(first_held_out, first_references, people.image_files)
 
             unavailable = find_unavailable(metrics, items)
             computed = [m for m in metrics if m not in unavailable]
@@ -343,7 +344,9 @@ def score_trials(
             by_group[metric.spec].append(group_scores)
 
         for spec, texts in scorer.remarks.items():
-            remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *texts]))
+            # A remark of several trials stands once.
+            earlier_texts = remarks.get(spec, [])
+            remarks[spec] = list(dict.fromkeys([*earlier_texts, *texts]))
 
     scores: dict[str, ChoiceScores] = {}
     for metric in metrics:
@@ -461,7 +464,8 @@ def _table(
         f"scale of 100 are ×100.",
         "±: standard deviation over the choices. 95 %: over images, by random groups.",
     ]
-    notes += [f"{people.left_out_note}."] if people.left_out_note else []
+    if people.left_out_note:
+        notes.append(f"{people.left_out_note}.")
     notes += style_notes(styles.values())
     rows_of_metrics: list[Row] = []
     for spec, style in styles.items():
@@ -473,12 +477,13 @@ def _table(
 def _cells(part: pd.DataFrame, style: MetricStyle) -> list[AnyCell]:
     """Return a metric's score, its deviation over choices and its interval."""
     last = part.iloc[-1]
+    _, deviation = _spread(part)
 
     def cell_of(number: float) -> Cell:
         return number_cell(float(number), style.scale, style.decimals)
 
     value = cell_of(last["value"])
-    std = cell_of(_spread(part)[1])
+    std = cell_of(deviation)
     low = cell_of(last["ci_low"])
     high = cell_of(last["ci_high"])
     has_interval = MISSING not in (low.text, high.text)

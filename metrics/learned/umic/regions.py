@@ -152,7 +152,9 @@ def check_regions(arrays: Any, count: int | None, label: str) -> ImageRegions:
 
     boxes = boxes.astype(np.float32)
     if boxes.shape[1] == 6:  # without the area, width × height
-        boxes = np.hstack([boxes, boxes[:, 4:5] * boxes[:, 5:]])
+        widths = boxes[:, 4:5]
+        heights = boxes[:, 5:6]
+        boxes = np.hstack([boxes, widths * heights])
     return ImageRegions(features, boxes)
 
 
@@ -227,7 +229,9 @@ class Regions:
 
     def _add(self, entries: Mapping[str, _RegionEntry]) -> None:
         for name, entry in entries.items():
-            for image_id in {name, named_image(name) or name}:
+            # An entry such as `coco_val2014_000000391895` is found by its own name, and as image 391895.
+            image_ids = {name, named_image(name) or name}
+            for image_id in image_ids:
                 if image_id in self._entries:
                     raise InputError(
                         f"{self.folder}: image '{image_id}' is in it twice, as {entry.label} and as "
@@ -398,8 +402,11 @@ def write_regions(
         corners = corners[order]
 
     shares = corners / np.array([*size, *size])
-    shares = np.hstack([shares, shares[:, 2:] - shares[:, :2]]).astype(np.float32)
-    regions = check_regions({"img_feat": features, "img_pos_feat": shares}, None, label)
+    top_left = shares[:, :2]
+    bottom_right = shares[:, 2:]
+    described_boxes = np.hstack([shares, bottom_right - top_left]).astype(np.float32)
+    arrays = {"img_feat": features, "img_pos_feat": described_boxes}
+    regions = check_regions(arrays, None, label)
 
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{image_id}.npz"

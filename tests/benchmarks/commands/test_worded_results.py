@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.commands import probe, train
+from captau.benchmarks.evaluation.training.seed_means import compute_seed_means, make_mean_tables
 from captau.benchmarks.options.analyses import ProbeOptions
 from captau.benchmarks.options.score import NamedFile
 from captau.benchmarks.scoring.catalog import resolve_metrics
@@ -28,19 +29,18 @@ def test_means_over_seeds_by_hand() -> None:
     ]
     columns = ["dataset", "protocol", "dimension", "coefficient", "metric", "value"]
     frame = pd.DataFrame(rows, columns=[*columns, "n_items", "n_ratings"])
-    options: Any = SimpleNamespace(seeds=(0, 1))
-    (mean,) = train.compute_seed_means(frame, options)
+    (mean,) = compute_seed_means(frame, (0, 1))
     assert math.isnan(mean.pop("p_value"))
     assert mean == {
         **{"dataset": "d", "protocol": "p", "dimension": "x", "coefficient": "tau_c"},
         **{"metric": "icr mean", "value": 0.5, "std": pytest.approx(0.5 / math.sqrt(2))},
         **{"n_items": 8, "n_ratings": 9, "note": "mean of 2 seeds, standard deviation 0.353553"},
     }
-    (table,) = train.make_mean_tables([mean], options)
+    (table,) = make_mean_tables([mean], (0, 1))
     assert (table.title, table.heads) == ("Mean of 2 seeds", ["coefficient", "mean", "std"])
     assert lines_of(table) == [("icr: d, x", ["τ_c", "50.00", "35.36"])]
-    assert train.make_mean_tables([], options) == []
-    assert train.compute_seed_means(frame, SimpleNamespace(seeds=(0,))) == []  # pyright: ignore[reportArgumentType]
+    assert make_mean_tables([], (0, 1)) == []
+    assert compute_seed_means(frame, (0,)) == []
 
 
 def corpora(**shared: bool) -> Any:
