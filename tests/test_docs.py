@@ -99,6 +99,8 @@ ELSEWHERE = {
     "captau bench dataset=thumb protocol.systems=Up-Down,": "wants BILLBOARD's files",
     "captau sensitivity dataset=nebula": "reads a dataset that is not among the small files",
     "captau score candidates=shards engine=ray": "starts a Ray; tests/benchmarks/large/test_ray.py has one",
+    "captau calibrate dataset=pascal50s metrics=cider pairs=answers.csv": "wants a judge's answers about every pair",
+    "captau calibrate dataset=file file.path=pairs.csv pairs=answers.csv": "the same; commands/test_calibrate_judges.py has them",
     "captau bench -m hydra/launcher=": "starts processes; tests/benchmarks/cli/test_hydra.py runs launchers",
     "captau bench dataset=thumb metrics=cider cache.scores=": "wants a shared folder or an object store",
     "captau agree kind=words references=captions_val2014.json words.parts=true words.scores=": "wants a system's scores",
