@@ -257,7 +257,14 @@ def _verdict(dimension: CalibratedDimension, labels: Mapping[str, str]) -> str:
         f"{lead}Of the captions to which {labels[metric]} says yes, {yes} are good, where {share_good} % of all captions are "
         f"good; of those to which it says no, {no} are bad."
     )
-    if dimension.find(metric, "kappa").ci_low <= 0:
+    kappa_measure = dimension.find(metric, "kappa")
+    if kappa_measure.ci_high < 0:
+        # A judge that flags faults says yes where captau's good is a no.
+        words += (
+            " Its κ is below 0 by more than chance: its yes goes with bad captions. If its yes means a fault, turn its answers round "
+            "(no for yes, or 1 − score)."
+        )
+    elif kappa_measure.ci_low <= 0:
         words += " Its κ is not above 0 by more than chance: do not believe its yes."
     return words
 

@@ -150,6 +150,19 @@ def test_a_threshold_of_ones_own_needs_no_halves(
     assert "Ratings are words: good is 1, bad is 0." in (out / "table.md").read_text()
 
 
+def test_a_judge_whose_yes_means_a_fault_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged = write_judged(tmp_path / "judged.csv", 200)
+    scores = write_scores(tmp_path / "judge.csv", judged, tpr=0.1, tnr=0.2)
+    words = [*of_file(judged), f"metrics={scores}", "threshold=1", f"output_dir={tmp_path / 'r'}"]
+    assert run_captau("calibrate", *words) == 0
+    assert measures_of(tmp_path / "r")["kappa"]["ci_high"] < 0
+    assert "its yes goes with bad captions. If its yes means a fault, turn its answers round" in (
+        capsys.readouterr().out
+    )
+
+
 def test_unlabelled_captions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A tenth of the new captions is bad, of which the judge sees 70 %, beside 15 % of the good ones."""
     judged = write_judged(tmp_path / "judged.csv", 800)
