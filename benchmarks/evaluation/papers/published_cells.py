@@ -58,7 +58,8 @@ def _history_cells(sources: TableSources, table: PaperTable, label: str) -> Cell
     for row, spec in table.rows.items():
         rater = metric(spec)
         for column, options in table.columns.items():
-            cells[row, column] = TableCell(read_best_validation(rater, options["stage"]))
+            validation = read_best_validation(rater, options["stage"])
+            cells[row, column] = TableCell(validation * table.scale)
 
     return cells
 
