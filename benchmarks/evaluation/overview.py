@@ -15,7 +15,7 @@ from ...datasets.reading.source_files import identify_image
 from ...metrics.base import Unavailability
 from ..runs.finished_run import FinishedRun
 from ..runs.frames import groups_of, make_frame, records_by, records_of
-from ..runs.latex_table import escape_latex
+from ..runs.latex_text import escape_latex
 from ..runs.progress_bar import StepProgress
 from ..runs.results import OVERVIEW_COLUMNS, make_significance
 from ..runs.tables import (

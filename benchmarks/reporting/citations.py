@@ -13,7 +13,7 @@ from ...conf import group
 from ..evaluation.overview import MEAN
 from ..evaluation.wording import interval_words, rank_words, revision_words
 from ..runs.finished_run import FinishedRun, check_same_data, read_runs
-from ..runs.latex_table import break_signature, escape_latex
+from ..runs.latex_text import break_signature, escape_latex
 from ..runs.tables import count_of
 from ..scoring.catalog import MetricStyle, bibliography, read_config
 from ..scoring.protocol import CHOICES, Protocol

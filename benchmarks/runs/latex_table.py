@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 
-from ...datasets.errors import escape_controls
+from .latex_text import break_signature, escape_latex
 from .tables import (
     MISSING,
     AnyCell,
@@ -346,8 +346,11 @@ def _latex_head(column: Column) -> str:
 def _stack_head(column: Column) -> str:
     """Return a column's head with each of its words on a line."""
     words = [escape_latex(word) for word in split_head(column.over)] if column.over else []
-    lines = [*words, *re.split(r"(?<!\\) ", _latex_head(column))]
-    return r"\scriptsize\begin{tabular}[b]{@{}c@{}}" + r" \\ ".join(lines) + r"\end{tabular}"
+    if column.latex:
+        words += re.split(r"(?<!\\) ", column.latex)
+    else:
+        words += [escape_latex(word) for word in column.head.split()]
+    return r"\scriptsize\begin{tabular}[b]{@{}c@{}}" + r" \\ ".join(words) + r"\end{tabular}"
 
 
 def _turn_head(column: Column) -> str:
@@ -430,51 +433,3 @@ def _lines_below(table: ResultTable, size: str) -> list[str]:
 def latex_row(cells: Iterable[str]) -> str:
     """Return a row of a LaTeX table, its cells escaped already."""
     return f"    {' & '.join(cells)} " + r"\\"
-
-
-def break_signature(signature: str) -> str:
-    """Return a signature, which is long, with places to break it."""
-    escaped = escape_latex(signature).replace(r"\textbar{}", r"\textbar\allowbreak{}")
-    return escaped.replace(":", r":\allowbreak{}")
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "α": r"$\alpha$",
-    "γ": r"$\gamma$",
-    "τ": r"$\tau$",
-    "κ": r"$\kappa$",
-    "ρ": r"$\rho$",
-    "ω": r"$\omega$",
-    "ε": r"$\varepsilon$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "−": "$-$",
-    "→": r"$\to$",
-    "≈": r"$\approx$",
-    "≥": r"$\geq$",
-    "█": r"\rule{2pt}{6pt}",
-}
-
-
-def escape_latex(text: str) -> str:
-    """Escape text for LaTeX; Greek letters and signs become formulas, and so do τ_a, τ_b and τ_c.
-
-    Control characters are shown by their code, as LaTeX refuses some, and others turn the direction of the text.
-    """
-    escaped = "".join(_LATEX.get(char, char) for char in escape_controls(text))
-    escaped = re.sub(r"\$\\tau\$\\_([abc])\b", r"$\\tau_\1$", escaped)
-    # At the start of a row these would be arguments of the line break before it.
-    return "{}" + escaped if escaped.startswith(("[", "*")) else escaped

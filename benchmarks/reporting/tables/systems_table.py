@@ -10,7 +10,7 @@ from pathlib import Path
 from ....datasets.errors import InputError, unknown
 from ...evaluation.wording import interval_words, rank_words
 from ...runs.finished_run import FinishedRun
-from ...runs.latex_table import escape_latex
+from ...runs.latex_text import escape_latex
 from ...runs.tables import INTERVALS, MISSING, Cell, ResultTable, Row, TableNote, rank_printed
 from ...scoring.catalog import MetricStyle
 from ...scoring.corpus_scores import PLAIN_PROTOCOL

@@ -8,7 +8,8 @@ from typing import Any
 
 from ...runs.csv_table import csv_of
 from ...runs.html_table import html_of
-from ...runs.latex_table import break_signature, escape_latex, latex_of
+from ...runs.latex_table import latex_of
+from ...runs.latex_text import break_signature, escape_latex
 from ...runs.markdown_table import escape_markdown, markdown_of
 from ...runs.results import to_json
 from ...runs.tables import AnyCell, Cell, ResultTable, Row

@@ -49,6 +49,18 @@ BROAD = ResultTable(
 )
 
 
+#: Greek letters, accents, signs of several scripts and a picture, in all places that a table has.
+SPOKEN = "ν θ Σ ≤ ä ß ő « 法 и ع 👩 ½ ² “so”"
+SPEAKING = ResultTable(
+    f"Title {SPOKEN}",
+    f"corner {SPOKEN}",
+    [f"head {SPOKEN}"],
+    [Row(f"label {SPOKEN}", [f"cell {SPOKEN}"])],
+    notes=[f"A note: {SPOKEN}."],
+    numeric=False,
+)
+
+
 def test_many_tables_stand_where_they_are_written() -> None:
     """As floats they would leave pages half empty."""
     text = join_latex(TABLES)
@@ -109,6 +121,14 @@ def test_many_tables_compile_without_an_overfull_box(columns: str, tmp_path: Pat
 def test_tall_and_broad_tables_fit_a_page(number: int, columns: str, tmp_path: Path) -> None:
     text = join_latex([TALL, BROAD, WIDE] * number)
     assert "Overfull" not in compile_article(text, columns, tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on the PATH")
+def test_characters_of_any_script_do_not_stop_latex(tmp_path: Path) -> None:
+    text = join_latex([SPEAKING])
+    assert r"$\nu$ $\theta$ $\Sigma$ $\leq$ ä ß ő" in text
+    assert r"\ifdefined\Umathchar 法\else U+6CD5\fi{}" in text
+    compile_article(text, "onecolumn", tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on the PATH")
