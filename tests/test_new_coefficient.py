@@ -11,6 +11,8 @@ from scipy import stats
 import captau
 from tests.installed import run_all_beside, run_beside
 
+pytestmark = pytest.mark.slow
+
 MODULE = '''
 """Somers' D of scores given ratings: surplus / pairs that are not tied in the ratings (Somers 1962)."""
 

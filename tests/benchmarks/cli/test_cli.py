@@ -68,6 +68,7 @@ def test_multirun_gives_each_job_its_own_folder(captau, tmp_path):
     assert metrics == ["rouge_1", "rouge_2"]
 
 
+@pytest.mark.slow
 def test_multiruns_at_once_have_a_folder_each(captau, tmp_path):
     for metric in ("rouge_1", "rouge_2"):
         assert captau("bench", "-m", f"metrics=[{metric}]")[0] == 0

@@ -388,6 +388,7 @@ def test_a_primary_file_of_ones_own(my, captau, tmp_path):
     assert "[rank, _self_]" in err
 
 
+@pytest.mark.slow
 def test_files_are_swept_as_other_values_are(captau, tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name}.json").write_text(json.dumps({"1": f"{name} dog"}))
@@ -415,6 +416,7 @@ def test_the_jobs_of_a_sweep_draw_into_folders_of_their_own(captau, tmp_path):
     assert not list((tmp_path / "drawn").glob("*.svg"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("choice", "log", "line"),
     [
@@ -448,6 +450,7 @@ def test_an_option_of_a_log_that_hydra_does_not_write_says_so(captau):
     assert captau("bench", *CHEAP, *words)[0] == 0
 
 
+@pytest.mark.slow
 def test_verbose_shows_what_everybody_logs(captau, tmp_path):
     level = logging.getLogger().level
     status, _, err = captau("bench", "-m", *CHEAP, "hydra.verbose=true", "output_dir=sweep")
@@ -465,23 +468,24 @@ def test_verbose_shows_what_everybody_logs(captau, tmp_path):
     [
         (["-m", "metrics=rouge_1,rouge_2", "output_dir=s"], ["s/0", "s/1"]),
         pytest.param(["--multirun", "metrics=[rouge_1,rouge_2],[rouge_l]", "output_dir=s"], ["s/0", "s/1"], marks=pytest.mark.slow),
-        (["hydra.mode=MULTIRUN", "metrics=rouge_1,rouge_2", "output_dir=s"], ["s/0", "s/1"]),
+        pytest.param(["hydra.mode=MULTIRUN", "metrics=rouge_1,rouge_2", "output_dir=s"], ["s/0", "s/1"], marks=pytest.mark.slow),
         pytest.param(["-m", "metrics=rouge_1", "statistics.seed=range(1,4)", "output_dir=s"], ["s/0", "s/1", "s/2"], marks=pytest.mark.slow),
         pytest.param(["-m", "metrics=rouge_1", "statistics.seed=choice(5,6)", "output_dir=s"], ["s/0", "s/1"], marks=pytest.mark.slow),
-        (["-m", "metrics=rouge_1", "statistics.seed=sort(shuffle(5,6))", "output_dir=s"], ["s/0", "s/1"]),
+        pytest.param(["-m", "metrics=rouge_1", "statistics.seed=sort(shuffle(5,6))", "output_dir=s"], ["s/0", "s/1"], marks=pytest.mark.slow),
         pytest.param(["-m", "metrics=rouge_1", "statistics.seed=tag(t,choice(5,6))", "output_dir=s"], ["s/0", "s/1"], marks=pytest.mark.slow),
         pytest.param(["-m", "metrics=rouge_1", "statistics.level=range(0.8,1,0.1)", "output_dir=s"], ["s/0", "s/1"], marks=pytest.mark.slow),
         pytest.param(["-m", "metrics=rouge_1", "dataset=glob([d*],exclude=demo2*)", "output_dir=s"], ["s/0"], marks=pytest.mark.slow),
-        (["-m", "metrics=rouge_1", "dataset=glob(dem*)", "output_dir=s"], ["s/0"]),
+        pytest.param(["-m", "metrics=rouge_1", "dataset=glob(dem*)", "output_dir=s"], ["s/0"], marks=pytest.mark.slow),
         pytest.param(
             ["-m", "metrics=rouge_1", "statistics.seed=1,2", "hydra.sweep.dir=s", "hydra.sweep.subdir=seed${statistics.seed}"],
             ["s/seed1", "s/seed2"],
             marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             ["-m", "metrics=rouge_1", "statistics.seed=1,2", "output_dir=s", "hydra.sweep.subdir=${hydra.job.override_dirname}",
              "hydra.job.config.override_dirname.exclude_keys=[output_dir,metrics,statistics.interval,ceilings]"],
             ["s/statistics.seed=1", "s/statistics.seed=2"],
+            marks=pytest.mark.slow,
         ),
         (["+experiment=swept", "metrics=rouge_1", "--config-dir=my"], ["s/0", "s/1"]),
         pytest.param(["-m", "experiment=quick", "model=big,small", "--config-dir=my", "output_dir=s"], ["s/0", "s/1"], marks=pytest.mark.slow),
@@ -569,6 +573,7 @@ def test_a_fault_of_captaus_in_a_job_shows_its_place(captau, tmp_path):
     assert (tmp_path / "s" / "1" / "run.json").is_file()
 
 
+@pytest.mark.slow
 def test_a_job_leaves_no_variable_behind_for_the_next(captau):
     cache = os.environ["CAPTAU_CACHE"]
     words = ("metrics=rouge_1", "statistics.seed=1,2", "statistics.interval=none")
@@ -659,10 +664,16 @@ def test_a_refused_run_leaves_the_files_of_the_run_in_its_folder(tmp_path, monke
     [
         (("rank", "metrics=rouge_1", "statistics.interval=none"), "metric_orders.csv", "value",
          "metric == 'rouge_1' and coefficient == 'pairwise_accuracy'"),
-        (("probe", "metrics=rouge_1,bleu_1", "statistics.interval=none"), "probes.csv", "value",
-         "metric == 'rouge_1' and fault not in ['copy', 'other_reference', 'case', 'synonym']"),
+        pytest.param(
+            ("probe", "metrics=rouge_1,bleu_1", "statistics.interval=none"), "probes.csv", "value",
+            "metric == 'rouge_1' and fault not in ['copy', 'other_reference', 'case', 'synonym']",
+            marks=pytest.mark.slow,
+        ),
         (("agree",), "agreement.csv", "value", "measure == 'krippendorff_alpha_ordinal'"),
-        (("agree", "kind=words", "words.n=5"), "agreement.csv", "value", "measure == 'human_precision'"),
+        pytest.param(
+            ("agree", "kind=words", "words.n=5"), "agreement.csv", "value", "measure == 'human_precision'",
+            marks=pytest.mark.slow,
+        ),
     ],
 )  # fmt: skip
 def test_a_headline_value_is_a_mean_of_rows_that_are_written(
@@ -675,6 +686,7 @@ def test_a_headline_value_is_a_mean_of_rows_that_are_written(
     assert returned == pytest.approx(rows[column].mean(), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_headline_value_of_reproduce_is_the_share_of_cells_that_match(
     captau, tmp_path, callback
 ):
@@ -767,6 +779,7 @@ def greedy(tmp_path, monkeypatch):
     del ConfigStore.instance().repo["hydra"]["sweeper"]["greedy.yaml"]
 
 
+@pytest.mark.slow
 def test_a_sweeper_optimises_what_a_command_returns(greedy, captau, tmp_path):
     status, _, err = captau("bench", "-m", greedy, *CHEAP, "output_dir=s")
     assert status == 0, err
@@ -787,6 +800,7 @@ def test_a_command_without_a_headline_value_says_so_to_a_sweeper(command, greedy
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_undefined_headline_value_is_said_to_a_sweeper(greedy, captau, tmp_path):
     (tmp_path / "constant.py").write_text("def score(items):\n    return [1.0] * len(items)\n")
     words = ("metrics=constant.py:score", *CHEAP[1:], "output_dir=s")

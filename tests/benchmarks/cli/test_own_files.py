@@ -34,6 +34,7 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "my"
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(own, captau, tmp_path):
     (block,) = re.findall(r"^```text\n(captau .*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     printed = [captau(*line.split()[1:]) for line in block.splitlines()]

@@ -113,6 +113,7 @@ def test_fetch_into_another_folder(captau, thumb, tmp_path, monkeypatch) -> None
     assert (registry.data_root() / "thumb" / name).read_bytes() == CONTENTS[name]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_had_is_told_and_the_rest_is_fetched(captau, site, thumb, tmp_path) -> None:
     del site.files["/mscoco_THumB-1.0.jsonl"]
     status, out, err = captau("fetch", "dataset=[thumb,demo]")
@@ -261,6 +262,7 @@ def test_verify_all_leaves_what_is_not_here(captau, thumb) -> None:
     assert "thumb: thumb/mscoco_THumB-1.0.jsonl is missing" in out
 
 
+@pytest.mark.slow
 def test_named_sets(captau, thumb) -> None:
     status, out, _ = captau("list", "dataset=core")
     assert status == 0
@@ -341,6 +343,7 @@ def test_list(captau, thumb) -> None:
     assert row(captau("list")[1], "thumb")[1:3] == ["yes", f"{size} bytes"]
 
 
+@pytest.mark.slow
 def test_some_splits_of_a_dataset_are_a_part(captau, tmp_path) -> None:
     folder = tmp_path / "here" / "polaris"
     folder.mkdir(parents=True)

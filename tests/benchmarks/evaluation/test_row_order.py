@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from captau.benchmarks.evaluation.training.training_designs import (
     TrainingCorpus,
@@ -87,6 +88,7 @@ def check(table: pd.DataFrame, folder: Path) -> None:
             pd.testing.assert_frame_equal(first, other, check_exact=False, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_rows_and_names_of_a_small_set_move_nothing(tmp_path: Path) -> None:
     check(rating_table(None, "demo", 10), tmp_path)
 

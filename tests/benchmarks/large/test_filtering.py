@@ -199,6 +199,7 @@ def test_the_threshold_is_the_lowest_that_reaches_a_precision(tmp_path, capsys):
     assert "weighs words by the set that it scores" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_bad_options_and_changed_shards_are_one_line(rows, tmp_path, capsys):
     path = write(tmp_path / "set.jsonl", rows)
     score(path, tmp_path / "run", ["cider", "rouge_1"])

@@ -427,6 +427,7 @@ def test_a_set_that_shrank_does_not_replace_the_scores_of_the_whole(loss, rows, 
     score(tmp_path / "set", tmp_path / "other", ["bleu_1"])
 
 
+@pytest.mark.slow
 def test_counts_beyond_memory_are_added_on_the_disk(tmp_path, monkeypatch):
     """DuckDB has 32 MB, of which the counts of 200,000 words need more."""
     words = [f"w{i}" for i in np.random.default_rng(0).permutation(200_000)]
@@ -461,6 +462,7 @@ def test_without_duckdb_the_extra_is_named(rows, tmp_path, monkeypatch, capsys):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_small_shards_have_scores_of_their_own(one_shard_run, rows, tmp_path, capsys):
     for i in range(18):
         write(tmp_path / "set" / f"{i}.{'jsonl' if i < 10 else 'tar'}", rows[i * 5 : i * 5 + 5])
@@ -771,6 +773,7 @@ def test_missing_and_unknown_shards_are_named(tmp_path, rows):
         score(tmp_path / "empty.jsonl", tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_options_of_small_and_of_large_sets_do_not_mix(rows, tmp_path, capsys):
     small, large = tmp_path / "c.parquet", tmp_path / "c.tar"
     for path in (small, large):

@@ -379,6 +379,7 @@ def test_a_table_of_a_run_cannot_bring_html():
     assert "&lt;img src=x&gt;" in page
 
 
+@pytest.mark.slow
 def test_faults(demo, copy, tmp_path, capsys, monkeypatch):
     def said(*words: str) -> str:
         assert run_captau("report", *words) == 2

@@ -261,13 +261,12 @@ def make_named_run(tmp_path_factory):
     return make
 
 
-#: Runs whose files are of the kinds that those of the others are, which all are opened by the same code.
-ALIKE = dict.fromkeys(("complement", "sensitivity", "thresholds", "filter"), pytest.mark.slow)
+#: The marks of runs; those without one are opened in the quick tier, and the others by the same code.
+MARKS = {"bench": [], "score": [], "train": pytest.mark.training}
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks={"train": pytest.mark.training, **ALIKE}.get(n, [])) for n in RUNS],
+    "name", [pytest.param(name, marks=MARKS.get(name, pytest.mark.slow)) for name in RUNS]
 )
 def test_every_command_opens_every_run_and_none_one_whose_numbers_were_edited(
     make_named_run, tmp_path, capsys, name

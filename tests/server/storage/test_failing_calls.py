@@ -77,9 +77,8 @@ class WatchedSite:
         assert self._find_lost(self._folder, self._files, marks) == [], what
 
 
-@pytest.mark.parametrize("name", SITES)
-def test_calls_of_a_sample_fail(name, tmp_path):
-    site = WatchedSite(name, tmp_path)
+def test_calls_of_a_sample_fail(tmp_path):
+    site = WatchedSite("collect", tmp_path)
     for number in places(site.count_calls(), QUICK_STRIDE):
         site.fail_at(number)
 

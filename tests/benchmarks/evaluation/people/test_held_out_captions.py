@@ -189,6 +189,7 @@ def test_metrics_that_look_at_images_see_a_datasets(tmp_path, monkeypatch):
     assert seen[0].map(lambda path: str(path).endswith(".png")).all()
 
 
+@pytest.mark.slow
 def test_bad_input(references, tmp_path, capsys):
     references.write_text(json.dumps({"1": ["alone"]}))
     with says(str(references), "no image has 2 captions", "the most is 1"):

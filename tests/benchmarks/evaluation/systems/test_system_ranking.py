@@ -200,6 +200,7 @@ def test_a_system_without_ratings_is_undefined_and_has_no_rank():
     assert rows.at[("e", "B"), "value"] == pytest.approx(4 / 3)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.lists(st.tuples(*[st.integers(-3, 3)] * 3), min_size=3, max_size=12),

@@ -199,6 +199,7 @@ def test_no_caption_is_good(copy):
     assert "no caption is good" in reason
 
 
+@pytest.mark.slow
 def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_path, capsys):
     assert run_captau("plot", f"run={compared}", f"output_dir={tmp_path / 'a'}") == 0
     out = capsys.readouterr().out
@@ -223,6 +224,7 @@ def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_
             assert b"<dc:date>" not in content
 
 
+@pytest.mark.slow
 def test_of_many_figures_one_line_says_how_many_and_where(compared, tmp_path, capsys):
     folder = tmp_path / "all"
     assert run_captau("plot", f"run={compared}", "kind=all", f"output_dir={folder}") == 0
@@ -279,6 +281,7 @@ def test_the_format_may_be_pdf_which_is_always_the_same(compared, tmp_path, caps
     assert "unknown format 'gif'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_faults(compared, copy, tmp_path, capsys, monkeypatch):
     def said(*words: str) -> str:
         assert run_captau("plot", *words) == 2
