@@ -72,6 +72,7 @@ def test_command_runs_from_the_wheel(wheel, tmp_path):
         "table.csv",
         "table.md",
         "table.tex",
+        "table_2.csv",
     ]
     record = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
     assert record["data"]["demo"]["synthetic"] is True
