@@ -76,6 +76,7 @@ def test_an_entry_point_that_cannot_be_loaded_is_one_line(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.slow
 def test_a_broken_coefficient_stops_only_the_commands_that_need_coefficients(
     tmp_path: Path,
 ) -> None:

@@ -12,7 +12,6 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 import captau
 from tests.conftest import run_captau
@@ -30,10 +29,13 @@ def votes_in_both_orders(dataset: str, dimension: str, data_root: Path) -> pd.Da
     return pd.concat([votes, -votes], ignore_index=True)
 
 
+@pytest.mark.dev
 @pytest.mark.parametrize(("dataset", "dimension", "n_pairs"), SETS)
 def test_agreement_on_votes(
     dataset: str, dimension: str, n_pairs: int, data_root: Path, tmp_path: Path
 ) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     out = tmp_path / "out"
     words = [f"dataset={dataset}", f"data.root={data_root}", "draws=2", f"output_dir={out}"]
     assert run_captau("agree", *words) == 0

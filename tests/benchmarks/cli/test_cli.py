@@ -56,6 +56,7 @@ def test_protocol_overrides_reach_the_numbers(captau, tmp_path):
     assert frame["protocol"].str.contains("k=2").all()
 
 
+@pytest.mark.slow
 def test_multirun_gives_each_job_its_own_folder(captau, tmp_path):
     status, _, err = captau(
         "bench", "--multirun", "metrics=[rouge_1],[rouge_2]", "output_dir=sweep"
@@ -472,6 +473,7 @@ def test_options_that_are_understood_exactly(captau, typed, full):
     assert composed == captau("bench", *full.split(), "--cfg", "job")
 
 
+@pytest.mark.slow
 def test_the_last_run(captau, tmp_path):
     """`last` is the newest finished run, and the default of what reads runs; `./last` is a folder."""
     quick = ("statistics.replicates=20", "metrics=bleu_1")
@@ -540,7 +542,14 @@ def test_output_that_cannot_be_written_ends_with_its_status(redirection, status,
     assert (done.returncode, done.stderr) == (status, problem)
 
 
-@pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "redirection",
+    [
+        pytest.param(">&-", marks=pytest.mark.slow),
+        pytest.param("2>&-", marks=pytest.mark.slow),
+        "<&- >&- 2>&-",
+    ],
+)
 def test_a_run_is_written_whole_where_a_standard_stream_is_closed(redirection, tmp_path):
     words = "['bench', 'metrics=bleu_1', 'output_dir=run']"
     code = f"import sys; sys.argv[1:] = {words}; from captau.benchmarks.cli import run_program; run_program()"

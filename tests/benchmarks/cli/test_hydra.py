@@ -144,6 +144,7 @@ def test_a_job_works_in_its_folder_if_it_is_told_to(captau, tmp_path):
     assert (tmp_path / "here").is_file()
 
 
+@pytest.mark.slow
 def test_commands_without_a_run_leave_no_folder(captau, tmp_path):
     (tmp_path / "c.json").write_text('{"1": "a dog"}')
     (tmp_path / "r.json").write_text('{"1": ["a dog runs"]}')
@@ -374,6 +375,7 @@ def test_a_job_has_the_variables_and_the_name_that_are_typed(captau, tmp_path, m
     assert (tmp_path / "mine" / "mine.log").is_file()
 
 
+@pytest.mark.slow
 def test_a_primary_file_of_ones_own(my, captau, tmp_path):
     for flag in (["-cn", "my_bench"], ["--config-name=my_bench.yaml"]):
         status, _, err = captau("bench", *flag, "--config-dir", my, "output_dir=run")
@@ -502,6 +504,7 @@ def test_a_sweep_has_a_folder_for_each_job(words, folders, my, captau, tmp_path)
     assert "written to s: captau table 'run=s/*' joins the runs" in out
 
 
+@pytest.mark.slow
 def test_the_runs_of_a_sweep_are_joined(captau, tmp_path):
     words = ("metrics=rouge_1,rouge_2", "statistics.interval=none", "output_dir=s")
     assert captau("bench", "-m", *words)[0] == 0

@@ -62,6 +62,7 @@ def test_typed_options_win_over_those_of_an_experiment(own, captau):
     assert "street" not in out
 
 
+@pytest.mark.slow
 def test_own_names_are_swept_and_completed(own, captau, monkeypatch):
     monkeypatch.setenv("CAPTAU_CONFIG_DIR", "")  # so that what completion sets is undone
     flag = f"--config-dir={own}"
@@ -204,7 +205,13 @@ FUZZED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("folder", FUZZED)
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(folder, marks=[] if folder == "experiment" else pytest.mark.slow)
+        for folder in FUZZED
+    ],
+)
 def test_a_value_of_another_type_is_one_line_that_names_its_file(folder, captau, tmp_path):
     """Each value of each file is replaced by one of each type."""
     content, allowed = FUZZED[folder]
@@ -295,6 +302,7 @@ def test_a_run_from_python_and_one_of_another_command_give_their_options(captau,
     assert set(rows["metric_a"]) == {"bleu_1"}
 
 
+@pytest.mark.slow
 def test_agree_takes_the_run_of_a_bench_without_its_metrics(captau, tmp_path):
     run = tmp_path / "bench"
     assert captau("bench", "metrics=bleu_1", f"output_dir={run}")[0] == 0

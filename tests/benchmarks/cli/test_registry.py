@@ -35,6 +35,7 @@ def run(options):
 '''
 
 
+@pytest.mark.slow
 def test_a_package_brings_a_command(tmp_path):
     (tmp_path / "counting.py").write_text(MODULE, encoding="utf-8")
     about = tmp_path / "counting-1.dist-info"

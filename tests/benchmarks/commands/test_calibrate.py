@@ -163,6 +163,7 @@ def test_a_judge_whose_yes_means_a_fault_is_told(
     )
 
 
+@pytest.mark.slow
 def test_unlabelled_captions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A tenth of the new captions is bad, of which the judge sees 70 %, beside 15 % of the good ones."""
     judged = write_judged(tmp_path / "judged.csv", 800)
@@ -266,6 +267,7 @@ def test_a_constant_metric_has_no_threshold(tmp_path: Path) -> None:
     assert pd.read_csv(out / "bins.csv").empty
 
 
+@pytest.mark.slow
 def test_undefined_scores(tmp_path: Path) -> None:
     judged = write_judged(tmp_path / "judged.csv", 120)
     mine = tmp_path / "mine.py"

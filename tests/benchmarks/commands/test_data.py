@@ -156,6 +156,7 @@ def test_what_has_to_be_got_by_hand_is_named_beside_the_rest(captau) -> None:
     ) in caparena
 
 
+@pytest.mark.slow
 def test_fetch_all_offline(captau, tmp_path) -> None:
     """Every dataset is gone through, and nothing is asked or left."""
     status, out, err = captau("fetch", "dataset=all", "data.offline=true")
@@ -224,6 +225,7 @@ def test_import_says_what_is_still_missing(captau, thumb, tmp_path) -> None:
     assert "thumb: still missing: thumb/mscoco_THumB-1.0.jsonl" in out
 
 
+@pytest.mark.slow
 def test_import_of_nothing(captau, thumb, tmp_path) -> None:
     (tmp_path / "empty").mkdir()
     status, _, err = captau("import", "dataset=thumb", "source=empty")

@@ -268,6 +268,7 @@ def test_a_rater_has_an_empty_cell_where_it_cannot_be_tested(tmp_path: Path, fol
             captau.bench(dataset, [mine, "rouge_l"], **options)
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_sets(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = [f"data.root={folder}", "metrics=rouge_l", "statistics.replicates=64"]
@@ -598,6 +599,7 @@ def test_a_table_for_a_paper_has_one_column_a_dataset_and_the_mean(
     assert {row["kind"] for row in whole} > {"floors", "ceilings"}
 
 
+@pytest.mark.slow
 def test_intervals_sort_and_dimensions_of_a_table_of_several_datasets(
     survey: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -713,6 +715,7 @@ def test_a_score_file_has_an_empty_cell_where_it_lacks_a_dataset(
     assert not math.isnan(rows.loc[("pascal50s", "bleu_1"), "value"])
 
 
+@pytest.mark.slow
 def test_several_runs_have_a_mean_over_what_all_their_metrics_have(
     survey: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -114,20 +114,23 @@ def test_metrics_without_document_frequencies_score_the_same_in_parts(name, rows
 
 
 KINDS = [
-    *(
-        "a.parquet",
-        "a.jsonl",
-        "a.ndjson.gz",
-        "a.jsonl.zst",
-        "a.jsonl.bz2",
-        "a.csv",
-        "a.tar",
-        "a.tar.gz",
-    )
+    "a.parquet",
+    "a.jsonl",
+    "a.ndjson.gz",
+    "a.jsonl.zst",
+    "a.jsonl.bz2",
+    "a.csv",
+    "a.tar",
+    "a.tar.gz",
 ]
+#: Those that the quick tier reads.
+QUICK_KINDS = ("a.parquet", "a.jsonl")
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in QUICK_KINDS else pytest.mark.slow) for name in KINDS],
+)
 def test_every_kind_of_shard_gives_the_same_scores(name, one_shard_run, rows, tmp_path):
     write(tmp_path / "set" / name, rows[:50])
     write(tmp_path / "set" / name.replace("a.", "b."), rows[50:])
@@ -144,6 +147,7 @@ def test_every_kind_of_shard_gives_the_same_scores(name, one_shard_run, rows, tm
     assert not (tmp_path / "out" / ".work").exists()
 
 
+@pytest.mark.slow
 def test_neither_the_shards_nor_their_order_change_a_score(one_shard_run, rows, tmp_path):
     shuffled = [rows[i] for i in np.random.default_rng(3).permutation(len(rows))]
     paths = [write(tmp_path / f"{i}.jsonl", shuffled[i * 9 : i * 9 + 9]) for i in range(10)]
@@ -489,6 +493,7 @@ def test_rows_that_repeat_are_counted_over_all_parts(rows, tmp_path):
     assert record["repeated"] == 21
 
 
+@pytest.mark.slow
 def test_foreign_files_in_the_work_folder_stay(rows, tmp_path):
     path = write(tmp_path / "set.jsonl", rows)
     theirs = tmp_path / "scratch" / "precious.txt"
@@ -512,6 +517,7 @@ def test_two_runs_at_once_do_not_share_a_folder(rows, tmp_path):
         score(path, tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_what_a_run_did_is_kept_while_one_of_other_settings_runs(rows, tmp_path, monkeypatch):
     """A run stops for want of room; of another one's settings nothing is done yet; then the first goes on."""
     for i in range(3):
@@ -645,9 +651,17 @@ CORRUPT = {
     "d.parquet": empty,
     "b.jsonl": bad_line,
 }
+#: Those that the quick tier reads.
+QUICK_CORRUPT = ("e.parquet", "b.tar.gz", "b.jsonl")
 
 
-@pytest.mark.parametrize("name", CORRUPT)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in QUICK_CORRUPT else pytest.mark.slow)
+        for name in CORRUPT
+    ],
+)
 def test_a_corrupt_shard_ends_the_run_or_is_left_out(name, rows, tmp_path):
     good = write(tmp_path / "a.jsonl", rows[:40])
     CORRUPT[name](tmp_path / name, rows[40:])
@@ -681,6 +695,7 @@ def test_a_disk_that_fails_makes_no_shard_corrupt(tmp_path):
         list(read_rows(tmp_path / "a.tar", shard, Columns(), 10, images=tmp_path / "gone"))
 
 
+@pytest.mark.slow
 def test_shards_may_have_columns_of_unlike_types(rows, one_shard_run, tmp_path):
     """An id may be a number in one shard and a text in another; references may be missing where no metric needs them."""
     numbered = [{**row, "image_id": i} for i, row in enumerate(rows)]

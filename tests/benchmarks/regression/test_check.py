@@ -170,6 +170,7 @@ def test_a_parameter_that_changed_is_named(check, base):
     assert row[-1] == "parameter sigma: 5 → 6"
 
 
+@pytest.mark.slow
 def test_versions_fail_as_one_wishes(check, base):
     """rouge_score is in a signature, python in none."""
     for package, old in (

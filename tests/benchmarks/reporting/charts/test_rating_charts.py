@@ -57,10 +57,10 @@ def write_ratings(folder: Path, name: str = "ratings.csv", high: int = 5) -> Pat
     ("by", "group", "counts"),
     [
         ("human", "human", [0, 0, 0, 1, 2]),
-        ("human", "machines", [3, 2, 0, 1, 0]),
-        ("system", "A", [1, 2, 0, 0, 0]),
+        pytest.param("human", "machines", [3, 2, 0, 1, 0], marks=pytest.mark.slow),
+        pytest.param("system", "A", [1, 2, 0, 0, 0], marks=pytest.mark.slow),
         ("split", "test", [0, 1, 0, 2, 0]),
-        ("dataset", "", [3, 2, 0, 2, 2]),
+        pytest.param("dataset", "", [3, 2, 0, 2, 2], marks=pytest.mark.slow),
     ],
 )
 def test_items_of_a_group_are_counted_by_their_mean_rating(

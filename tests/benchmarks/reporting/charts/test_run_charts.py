@@ -242,6 +242,7 @@ def test_unknown_kinds_and_formats_are_refused(compared):
         draw_charts(compared, formats=("gif",))
 
 
+@pytest.mark.slow
 def test_a_name_in_a_run_cannot_steer_the_terminal_on_which_charts_are_missed(tmp_path, capsys):
     words = ("dataset=demo", "metrics=bleu_1", "statistics.interval=none")
     assert run_captau("bench", *words, f"output_dir={tmp_path}") == 0
