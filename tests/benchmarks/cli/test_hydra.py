@@ -202,7 +202,7 @@ def test_a_run_that_fails_leaves_no_folder_that_it_made(captau, tmp_path):
         (["--info", "config"], 0, ["replicates: 1000"]),
         (["--hydra-help"], 0, ["--config-dir,-cd"]),
         (["--run", *CHEAP, "output_dir=run"], 0, ["written to run"]),
-        (["-r", "hydra.mode=RUN", *CHEAP, "output_dir=run"], 0, ["written to run"]),
+        pytest.param(["-r", "hydra.mode=RUN", *CHEAP, "output_dir=run"], 0, ["written to run"], marks=pytest.mark.slow),
         (["-cp", "elsewhere"], 2, ["--config-dir DIR adds yours"]),
         (["--experimental-rerun", "job.pickle"], 2, ["run=DIR repeats a finished run"]),
         (["-m", "hydra/sweeper=optuna"], 2, ["pip install 'hydra-optuna-sweeper'"]),
@@ -259,7 +259,7 @@ def test_a_run_that_fails_leaves_no_folder_that_it_made(captau, tmp_path):
         (["output_dir=${oc.env:NOPE}"], 2, ["Environment variable 'NOPE' not found"]),
         (["hydra/output=nothing"], 2, ["unknown hydra/output 'nothing': known: default"]),
         (["metrics=${oc.env:MY_METRIC}", *CHEAP[1:], "output_dir=run"], 0, ["ROUGE-2"]),
-        (["statistics.seed=${oc.decode:'7'}", *CHEAP, "output_dir=run"], 0, ["written to run"]),
+        pytest.param(["statistics.seed=${oc.decode:'7'}", *CHEAP, "output_dir=run"], 0, ["written to run"], marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_hydras_grammar_and_flags(words, status, parts, captau, monkeypatch):

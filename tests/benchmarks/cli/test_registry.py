@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 MODULE = '''
 from __future__ import annotations
 from dataclasses import dataclass

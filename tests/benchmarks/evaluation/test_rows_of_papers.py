@@ -169,6 +169,7 @@ def test_each_row_of_table_3_is_its_own_measure(
         assert found[row] == pytest.approx(100 * value, abs=1e-4), row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dataset", ["cocog", "flickrg", "iicr16k"])
 def test_each_row_of_table_4_is_its_own_metric(
     dataset: str, root: Path, comparison: pd.DataFrame
@@ -189,6 +190,7 @@ def test_each_row_of_table_4_is_its_own_metric(
         assert found[row] == pytest.approx(100 * value, abs=1e-4), row
 
 
+@pytest.mark.slow
 def test_the_counts_of_section_3_3_are_each_of_their_own(comparison: pd.DataFrame) -> None:
     """CocoG has 60 images with 75 captions, FlickrG 60 images with one each; three people rate every caption."""
     expected = {

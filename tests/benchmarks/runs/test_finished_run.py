@@ -262,7 +262,7 @@ def make_named_run(tmp_path_factory):
 
 
 #: The marks of runs; those without one are opened in the quick tier, and the others by the same code.
-MARKS = {"bench": [], "score": [], "train": pytest.mark.training}
+MARKS = {"score": [], "train": pytest.mark.training}
 
 
 @pytest.mark.parametrize(
@@ -290,6 +290,7 @@ def test_every_command_opens_every_run_and_none_one_whose_numbers_were_edited(
         assert f"{edited} is not as the run wrote it: cut short, or edited; run captau" in line
 
 
+@pytest.mark.slow
 def test_a_table_or_figure_that_was_edited_is_not_shown(make_named_run, tmp_path, capsys):
     """Where it is not shown it may be edited: people write into table.tex."""
     folder = shutil.copytree(make_named_run("rank"), tmp_path / "run")

@@ -373,7 +373,7 @@ PACKED = [
 ]
 #: A file of each kind that holds rows; of the packings of text, two stand for the others in the quick tier.
 ENDINGS = ["c.jsonl", *PACKED, "c.parquet", "c.pq", "c.xlsx"]
-QUICK_ENDINGS = ["c.json.gz", "c.csv", "c.parquet"]
+QUICK_ENDINGS = ["c.csv", "c.parquet"]
 
 
 def write_rows(folder: Path, name: str, rows: list[dict[str, Any]]) -> Path:

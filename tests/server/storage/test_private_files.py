@@ -139,7 +139,9 @@ def running_challenges():
 FILES = {"a.sqlite3", "a.sqlite3-wal", "a.sqlite3-shm", "a.sqlite3.lock"}
 
 
-@pytest.mark.parametrize("site", ["running_study", "running_challenges"])
+@pytest.mark.parametrize(
+    "site", ["running_study", pytest.param("running_challenges", marks=pytest.mark.slow)]
+)
 def test_no_mode_of_a_running_site_lets_others_in(site, request):
     folder = request.getfixturevalue(site)
     assert {path.name for path in (folder / "kept").iterdir() if path.is_file()} == FILES
