@@ -252,6 +252,7 @@ def test_verify(captau, thumb) -> None:
     assert row(out, "thumb") == ["thumb", "2 right", "1", "2", "12", "0", "0", "0", "ok"]
 
 
+@pytest.mark.slow
 def test_verify_all_leaves_what_is_not_here(captau, thumb) -> None:
     for arguments in ([], ["dataset=all"]):
         status, out, _ = captau("verify", *arguments)

@@ -404,6 +404,7 @@ def test_with_length_held_equal_the_longer_system_is_no_better(tmp_path, capsys)
     )
 
 
+@pytest.mark.slow
 def test_a_column_of_ones_own_is_held_equal(tmp_path, capsys):
     """The number of words as a column: the strengths are those of control=length, and effects are of a standard deviation."""
     write_biased_pairs(tmp_path / "pairs.csv", 160)

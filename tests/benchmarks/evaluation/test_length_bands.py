@@ -49,6 +49,7 @@ def test_accuracies_of_bands_are_those_of_their_pairs() -> None:
     assert sum(a.band.is_in.sum() for a in accuracies) == len(pairs.frame)
 
 
+@pytest.mark.slow
 def test_the_command_tables_pairs_by_difference_in_length(tmp_path, capsys) -> None:
     words = ["sensitivity", "dataset=demo", "kind=length", "metrics=rouge_1", "draws=20"]
     assert run_captau(*words, f"output_dir={tmp_path}") == 0

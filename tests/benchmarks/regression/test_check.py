@@ -467,7 +467,14 @@ def test_a_class_in_a_file_runs_as_a_function_does(check, tmp_path, monkeypatch)
     assert check(*remedy.split()[2:])[0] == 0
 
 
-@pytest.mark.parametrize("spelling", ["mllm_judge", "MLLM-Judge", " mllm_judge"])
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        pytest.param("mllm_judge", marks=pytest.mark.slow),
+        pytest.param("MLLM-Judge", marks=pytest.mark.slow),
+        " mllm_judge",
+    ],
+)
 def test_a_judge_that_only_the_baseline_names_is_not_asked(check, tmp_path, spelling):
     """It would send the captions and the key in CAPTAU_JUDGE_KEY to the address in the file."""
     assert check("baseline=judge.yaml", "update=true", "sample=2", "metrics=bleu_1")[0] == 0

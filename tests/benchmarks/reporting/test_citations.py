@@ -336,6 +336,7 @@ def studies(tmp_path_factory):
     return {command: folder / command for command in extra_by_command}
 
 
+@pytest.mark.slow
 def test_every_study_is_cited_with_its_data_and_metrics(studies):
     texts = {command: " ".join(cite([run]).split()) for command, run in studies.items()}
     for command, text in texts.items():
