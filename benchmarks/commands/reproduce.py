@@ -48,7 +48,9 @@ COMPARISON_COLUMNS = (
 WITHIN_DRAW = "within_draw"
 #: The match of a cell that is of another split than the printed number: shown, and neither one nor a difference.
 OTHER_SPLIT = "other_split"
-#: The values of the column `match`, as they are counted; the last is that of cells that are not computed.
+#: The match of a cell that a rater of one's own fills, which is not the paper's: shown, and neither one nor a difference.
+OWN_RATER = "own_rater"
+#: The values of the column `match` without raters of one's own, as they are counted; the last is that of cells that are not computed.
 MATCHES = ("true", WITHIN_DRAW, OTHER_SPLIT, "false", "")
 #: What stands before a printed number in brackets, by match, and the note that explains it.
 _PRINTED_SIGNS = {
@@ -58,6 +60,10 @@ _PRINTED_SIGNS = {
         "≈: printed, and within the spread of random draws of references, so that it is neither a match nor a difference.",
     ),
     OTHER_SPLIT: ("s ", "s: printed of another split, and not compared."),
+    OWN_RATER: (
+        "p ",
+        "p: printed of the paper's rater; the number before it is of your own, and they are not compared.",
+    ),
 }
 
 
@@ -182,6 +188,8 @@ def _match(cell: TableCell, published: float, decimals: int, *, is_bound: bool) 
     # A number of another split could be the printed one only by chance.
     if cell.is_other_split:
         return OTHER_SPLIT
+    if cell.is_own_rater:
+        return OWN_RATER
     if cell.spread is not None:
         is_within = abs(cell.value - published) <= cell.spread + 0.5 * 10.0**-decimals
         return WITHIN_DRAW if is_within else "false"
@@ -196,8 +204,9 @@ def matches(value: float, published: float, decimals: int) -> bool:
 
 
 def summarise(comparison: pd.DataFrame) -> str:
-    """Count the cells that match, lie within a draw, are of another split, differ (by paper and dataset) and are not recomputed.
+    """Count the cells that match, lie within a draw, are of another split or of one's own raters, differ, and are not recomputed.
 
+    Those that differ are counted by paper and dataset.
     Numbers that no paper prints, but that were made with its authors' files, are counted apart.
     """
     is_printed = mark_printed(comparison)
@@ -209,10 +218,11 @@ def summarise(comparison: pd.DataFrame) -> str:
     n_matches = int((computed["match"] == "true").sum())
     n_within = int((computed["match"] == WITHIN_DRAW).sum())
     n_other_split = int((computed["match"] == OTHER_SPLIT).sum())
+    n_own_rater = int((computed["match"] == OWN_RATER).sum())
     n_missing = len(comparison) - len(computed)
 
-    # A cell of another split could not match.
-    n_compared = len(computed) - n_other_split
+    # A cell of another split, or of another rater, could not match.
+    n_compared = len(computed) - n_other_split - n_own_rater
 
     line = f"{n_matches} of {n_compared} recomputed cells match the printed digit"
     if n_within:
@@ -221,6 +231,9 @@ def summarise(comparison: pd.DataFrame) -> str:
     if n_other_split:
         verb = "is" if n_other_split == 1 else "are"
         line += f"; {n_other_split} more {verb} of another split than the paper's, and not compared"
+    if n_own_rater:
+        verb = "is" if n_own_rater == 1 else "are"
+        line += f"; {n_own_rater} more {verb} of raters of your own, and not compared"
     if len(different):
         counts = Counter(zip(different["paper"], different["dataset"], strict=True))
         sources = [f"{n} of {paper} on {name}" for (paper, name), n in counts.most_common()]

@@ -34,12 +34,14 @@ class TableCell:
         note: a remark on it, or the reason.
         spread: how far a printed number may be from it by the draw of references alone; None where nothing was drawn.
         is_other_split: whether it is of another split of the dataset than the printed number.
+        is_own_rater: whether a rater of one's own fills it, which is not the paper's.
     """
 
     value: float
     note: str = ""
     spread: float | None = None
     is_other_split: bool = False
+    is_own_rater: bool = False
 
     @classmethod
     def missing(cls, reason: str) -> TableCell:

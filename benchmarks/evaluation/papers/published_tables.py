@@ -31,8 +31,8 @@ Further keys of a table, its rows and its columns:
 - a row `floor_length` of a `correlation` table is captau's "longer caption", which prefers the one with more words;
 - a row's or a column's `missing: REASON` says why its cells cannot be computed;
 - a column's `bound: high` or `low` asks how far the 90 % interval reaches above or below the value;
-- a row of `row_raters` is computed where a rater that fits it is given; a column's `error: mse` is then the mean
-  squared error against mean ratings.
+- a row of `row_raters` is computed where a rater that fits it is given, and is then neither a match nor a difference; a column's
+  `error: mse` is the mean squared error against mean ratings.
 
 To add a kind, write a function like `_system_mean_cells` and name it in `TABLE_KINDS` (`published_cells`).
 """
@@ -172,7 +172,7 @@ class TableRebuilder(TableSources):
             if not np.isnan(mean):
                 raters = count_of(len(spec_by_folder), "rater")
                 notes.insert(0, f"{raters} of your own, not the paper's")
-            cells[row, column] = TableCell(mean, "; ".join(notes))
+            cells[row, column] = TableCell(mean, "; ".join(notes), is_own_rater=True)
 
         return cells
 

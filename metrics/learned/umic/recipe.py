@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -118,6 +118,8 @@ _SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", MASK_PIECE)
 _WORD = re.compile(r"\w+|[^\w\s]")
 #: Word pieces that a network without `init` reads of a text.
 _POSITIONS = 512
+#: The options that are sizes of a network without `init`.
+_SIZES = ("hidden", "layers", "heads", "intermediate")
 
 
 @register_recipe("umic")
@@ -180,8 +182,7 @@ class UmicRecipe(Recipe):
             kinds = ",".join(NEGATIVE_KINDS)
             raise InputError(f"rater.negatives is empty; name at least one of {kinds}")
         self.check_range("batch_size", low=1 + len(self.negatives))
-        counts = ("steps", "validate_every", "hidden", "layers", "heads", "intermediate")
-        self.check_range(*counts, low=1)
+        self.check_range("steps", "validate_every", *_SIZES, low=1)
         if self.pretrain_steps is not None:
             self.check_range("pretrain_steps", low=0)
         if self.init is not None and self.pretrain_steps:
@@ -189,9 +190,24 @@ class UmicRecipe(Recipe):
                 f"rater.pretrain_steps is {self.pretrain_steps}, and rater.init={self.init} is pretrained already; "
                 "leave out one of the two"
             )
+        if self.init is not None:
+            self._check_sizes()
         self.check_range("margin", low=0, is_open=True)
         self.check_range("learning_rate", "pretrain_rate", low=0)
         self.check_range("dropout", low=0, high=1)
+
+    def _check_sizes(self) -> None:
+        """Check that no size is given beside a checkpoint, whose matrices say their sizes.
+
+        Raises:
+            InputError: with the first that is not the default.
+        """
+        for option in fields(self):
+            if option.name in _SIZES and getattr(self, option.name) != option.default:
+                raise InputError(
+                    f"rater.{option.name} is {getattr(self, option.name)}, and rater.init={self.init} has its own sizes; "
+                    "leave out one of the two"
+                )
 
     @property
     def signature(self) -> str:

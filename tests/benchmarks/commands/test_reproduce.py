@@ -143,6 +143,21 @@ def test_a_cell_of_another_split_is_shown_and_not_counted():
     )
 
 
+def test_a_cell_of_ones_own_rater_is_shown_and_not_counted():
+    """It is neither a match nor a difference: 30.8 is printed of the paper's own model."""
+    cells = {
+        ("A", "tau_c"): TableCell(43.9),
+        ("B", "tau_c"): TableCell(30.8, "1 rater of your own", is_own_rater=True),
+        ("C", "tau_c"): TableCell(9.9, is_own_rater=True),
+    }
+    frame = compare("p", table(), cells, PUBLISHED)
+    assert list(frame["match"]) == ["true", "own_rater", "own_rater"]
+    assert list(frame["reproduced"]) == ["43.9000", "30.80000", "9.9000"]
+    assert summarise(frame) == (
+        "1 of 1 recomputed cells match the printed digit; 2 more are of raters of your own, and not compared"
+    )
+
+
 def test_a_split_that_the_files_do_not_name_is_captaus_own():
     """The demo has captau's splits; a column without a split is of all its captions."""
     columns = {

@@ -608,6 +608,9 @@ def test_a_row_of_raters_is_the_mean_of_those_that_fit(
     one = replace(rebuilder, rater_folders=tuple(folders[1:]))
     cells = {key: (cell.value, cell.note) for key, cell in one.rebuild("paper", table).items()}
     assert cells["QE", "train"] == (0.75, "1 rater of your own, not the paper's; seen")
+    filled = {key for key, cell in one.rebuild("paper", table).items() if cell.is_own_rater}
+    assert {("QE", "all"), ("QE", "train")} <= filled
+    assert ("QE", "gone") not in filled
 
     # Image 3, which train images are not, has no features any more.
     write_features(tmp_path, image_ids=["1", "2"])

@@ -44,6 +44,16 @@ TINY = {
 }
 
 
+#: A network to start from is pretrained already, and has its sizes.
+FROM_INIT = {
+    "regions": "demo",
+    "batch_size": 10,
+    "steps": 3,
+    "validate_every": 2,
+    "learning_rate": 1e-3,
+    "dropout": 0.1,
+}
+
 #: A paper whose row a rater of one's own fills.
 PAPER = """
 # @package papers.mine_2026
@@ -86,9 +96,8 @@ def parts(monkeypatch):
 
 
 def fit(sides, seed=0, folder=None, shuffled=False, **options):
-    # A network to start from is pretrained already.
-    pretraining = {"pretrain_steps": None} if "init" in options else {}
-    recipe = make_recipe("umic", {**TINY, **pretraining, **options})
+    tiny = FROM_INIT if "init" in options else TINY
+    recipe = make_recipe("umic", {**tiny, **options})
     session = TrainingSession(seed, folder, "one", is_control=shuffled)
     return recipe.fit(*sides, session), session
 
@@ -127,7 +136,16 @@ def test_fewer_steps_shorten_the_pretraining_too(sides, parts):
 
 def test_a_pretrained_network_is_not_pretrained_again():
     with says("rater.pretrain_steps is 5, and rater.init=u.pt is pretrained already; leave out"):
-        make_recipe("umic", {**TINY, "init": "u.pt", "pretrain_steps": 5})
+        make_recipe("umic", {**FROM_INIT, "init": "u.pt", "pretrain_steps": 5})
+
+
+@pytest.mark.parametrize("size", ["hidden", "layers", "heads", "intermediate"])
+def test_a_size_beside_a_network_to_start_from_is_refused(size):
+    """It would be ignored: the checkpoint's matrices say their sizes."""
+    with says(
+        f"rater.{size} is 8, and rater.init=u.pt has its own sizes; leave out one of the two"
+    ):
+        make_recipe("umic", {**FROM_INIT, "init": "u.pt", size: 8})
 
 
 def test_the_seed_determines_the_weights(sides, parts):
