@@ -12,6 +12,7 @@ import json
 import operator
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.benchmarks.runs.terminal_table import rich_of
 from captau.metrics.text.spice import models as spice_models
 from tests.conftest import run_captau
+from tests.latex import compile_article
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "written"
 #: What pictures show, and captions of three systems that say more and more of it.
@@ -609,6 +611,11 @@ def hold_against_golden(name: str, parts: list[str], files: dict[str, str], fold
 TRAININGS = [name for name in CASES if name.startswith("train")]
 
 
+def writes_latex(name: str) -> bool:
+    """Return whether a case writes tables of numbers as LaTeX, by its golden file; the raters' are those of others."""
+    return name not in TRAININGS and '"table.tex"' in (GOLDEN / f"{name}.txt").read_text("utf-8")
+
+
 #: Cases of commands that others show as well: what is left out, and several datasets.
 SLOW_CASES = re.compile(r".*_(one_image|two_images|one_pair|datasets|dimensions|undefined|dropped)")
 
@@ -638,6 +645,18 @@ def test_golden(
     parts += ["== stderr", *captured.err.splitlines()] if captured.err else []
     parts += ["== written", *WRITES] if WRITES else []
     hold_against_golden(name, parts, files, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on the PATH")
+@pytest.mark.parametrize("name", filter(writes_latex, CASES))
+def test_tables_compile_in_an_article_without_an_overfull_box(name: str, folder: Path) -> None:
+    """What a command writes goes into an article of one column, and of two, as it is."""
+    run_captau(*CASES[name], "output_dir=out", "cache.scores=stored")
+    text = (folder / "out" / "table.tex").read_text(encoding="utf-8")
+    assert r"\begin{tabular}" in text
+    for columns in ("onecolumn", "twocolumn"):
+        assert "Overfull" not in compile_article(text, columns, folder)
 
 
 @pytest.mark.parametrize("name", PYTHON_CASES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from captau.benchmarks.runs.latex_table import join_latex
 from captau.benchmarks.runs.tables import Column, ResultTable, Row, number_cell
 from tests.conftest import run_captau
+from tests.latex import compile_article
 
 TABLES = [
     ResultTable(f"Table {n}", "metric", ["A", "B"], [Row("x", [number_cell(n, 1, 1)] * 2)])
@@ -88,18 +88,6 @@ def test_a_table_much_wider_than_a_page_is_divided_where_heads_end() -> None:
     assert "4.000 & 4.010" in panels[0]
     assert "4.220 & 4.230" in panels[1]
     assert text.count(r"\caption{") == 1
-
-
-def compile_article(text: str, columns: str, folder: Path) -> str:
-    """Compile tables in an article that loads what they name, and return what LaTeX prints."""
-    packages = "\n".join(dict.fromkeys(re.findall(r"^% (\\usepackage.*)$", text, re.M)))
-    source = f"\\documentclass[{columns}]{{article}}\n{packages}\n\\begin{{document}}\n{text}\n\\end{{document}}\n"
-    (folder / "page.tex").write_text(source, encoding="utf-8")
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert "Float too large" not in done.stdout
-    return done.stdout
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on the PATH")
