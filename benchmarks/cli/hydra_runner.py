@@ -309,10 +309,10 @@ def _run_folder(command: Command, composed: Composed) -> Path | None:
     if not command.options.has_run_folder(composed):
         if is_typed:
             raise InputError(f"captau {command.name} writes no run here; leave out hydra.run.dir=")
-        # In a sweep each job has a folder of its own in place of an `output_dir=`, which they would share.
+        # The jobs of a sweep would all write into the `output_dir=` that was typed: each gets a folder of its own.
         is_in_sweep = hydra_config.mode == RunMode.MULTIRUN
-        shares_folder = is_in_sweep and bool(composed.get("output_dir"))
-        if not shares_folder:
+        would_share_folder = is_in_sweep and bool(composed.get("output_dir"))
+        if not would_share_folder:
             return None
 
     working_folder = Path.cwd()

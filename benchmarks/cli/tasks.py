@@ -291,7 +291,7 @@ def write_report(_: Command, options: Any) -> None:
     from ..reporting.html_report import build
     from ..runs.output_folder import write_file
 
-    curves = options.options
+    curves = options.curves
     report = build(
         options.run,
         output=options.output,
@@ -309,7 +309,7 @@ def draw_figures(_: Command, options: Any) -> None:
     from ..reporting.charts.run_charts import draw_charts
     from ..runs.output_folder import PLOTS_FOLDER, RUN_FILE, write_file
 
-    curves = options.options
+    curves = options.curves
     charts = draw_charts(
         options.run,
         kinds=options.kinds,

@@ -279,7 +279,7 @@ def make_protocol_tables(
 
 def count_swaps(rows: pd.DataFrame) -> tuple[int, int]:
     """Count the pairs of metrics that two protocols order differently, and all pairs."""
-    # A protocol here is one with a coefficient, of which each orders the metrics.
+    # A row for each protocol and coefficient, a column for each metric: a row puts the metrics in an order.
     wide = rows.pivot_table(index=["protocol", "coefficient"], columns="metric", values="value")
     pairs = list(combinations(wide.columns, 2))
     n_swapped = 0

@@ -214,15 +214,15 @@ def _check_archive(
         if not texts and not faults.count:
             raise InputError(f"{options.file}: member={options.member} is not in it")
 
-    # Of an archive of several sets, the references are those of one.
+    # Of an archive of several sets, the references are those of one; the captions of the others are checked without.
     covering = None
     if references is not None and len(texts) > 1:
         covering = _find_covering_member(options.file, texts, list(references.texts))
     counts: list[int] = []
     notes: list[str] = []
     for name, content in texts.items():
-        has_references = covering is None or name == covering
-        expected = references if has_references else None
+        is_of_other_set = covering is not None and name != covering
+        expected = None if is_of_other_set else references
         candidates = _read_captions(content, options.file, name, faults)
         if candidates is None:
             # Its faults are reported already; the verdict counts it all the same.
@@ -245,6 +245,7 @@ def _match_ids(
 ) -> tuple[CandidateFile, list[str]]:
     """Return captions with the image ids of the references, by the rules of `captau score`, and words on the rule."""
     try:
+        # Systems and sets have names; the one system and the one set of a submission need none.
         matched, notes = match_image_ids({"": candidates}, {"": references})
     except InputError as error:
         faults.add(str(error))

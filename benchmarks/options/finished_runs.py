@@ -213,7 +213,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
         "the largest size of the page (default: 3, or 12 for your own captions); captions and "
         "pictures fill the free room, most disputed first",
     )
-    options: CurveOptions = part(
+    curves: CurveOptions = part(
         CurveOptions.read, *CurveOptions.declared(), default_factory=CurveOptions
     )
 
@@ -275,6 +275,6 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
     output_dir: Path | None = option(
         None, "the output folder (default: plots in the run's folder)", takes="DIR"
     )
-    options: CurveOptions = part(
+    curves: CurveOptions = part(
         CurveOptions.read, *CurveOptions.declared(), default_factory=CurveOptions
     )

@@ -164,5 +164,6 @@ def _columns_of(metrics: Sequence[int]) -> list[int]:
 
 def _squared_error(gram: Floats, beta: Floats, used: list[int]) -> float:
     """Return the sum of squared errors of a fit on points whose sums of products are given."""
+    # Of columns X and ratings y, |y - Xβ|² = βᵀXᵀXβ - 2 βᵀXᵀy + yᵀy.
     error = beta @ gram[np.ix_(used, used)] @ beta - 2 * beta @ gram[used, -1] + gram[-1, -1]
     return max(float(error), 0.0)

@@ -179,11 +179,10 @@ def add_winner(
     Returns:
         The table, the columns of the two captions in it, and the sentence, if there is one.
     """
-    # Of these two pairs the first column is what seems to be the column of winners: `winner` is its usual name, and
-    # `better` another one (`_NAMES`).
-    seems_told = names in (("winner", "loser"), ("better", "worse"))
-    is_told = winner in table and not seems_told
-    if names not in BETTER_AND_WORSE or is_told:
+    # `winner` and `better`, which elsewhere tell which caption is better, are in tables of these pairs that caption itself.
+    is_caption = names in (("winner", "loser"), ("better", "worse"))
+    has_winners = winner in table and not is_caption
+    if names not in BETTER_AND_WORSE or has_winners:
         return table, names, []
 
     note = f"The caption in '{names[0]}' is taken for the better one of each pair."

@@ -386,24 +386,27 @@ class TextDirections:
         """Return the directions of groups of texts, read at once."""
         positions = list(chain.from_iterable(groups))
         directions = normalise_features(self.features[positions])
-        counts = np.ones(len(positions), dtype=np.int64)
+        n_directions = np.ones(len(positions), dtype=np.int64)  # of each text
         if self.pieces:
             blocks: list[Floats] = []
             for i, position in enumerate(positions):
                 whole_text = directions[i : i + 1]  # shape (1, dimensions)
                 blocks.append(self.pieces.get(position, whole_text))
-            counts = np.array([len(block) for block in blocks], dtype=np.int64)
+            n_directions = np.array([len(block) for block in blocks], dtype=np.int64)
             directions = np.concatenate(blocks)
 
-        # The first direction of each text, and the first text of each group; both have the end behind the last.
-        text_starts = np.concatenate([[0], counts.cumsum()])
-        group_starts = np.cumsum([0, *map(len, groups)]).tolist()
         text_groups: list[TextGroup] = []
-        for first_text, end_text in pairwise(group_starts):
-            start = text_starts[first_text]
-            end = text_starts[end_text]
-            starts_in_group = text_starts[first_text:end_text] - start
+        first_text = 0
+        start = 0
+        for group in groups:
+            end_text = first_text + len(group)
+            ends = n_directions[first_text:end_text].cumsum()
+            end = start + int(n_directions[first_text:end_text].sum())
+            # A text begins where the one before it ends, the first at 0.
+            starts_in_group = ends - n_directions[first_text:end_text]
             text_groups.append(TextGroup(directions[start:end], starts_in_group))
+            first_text = end_text
+            start = end
         return text_groups
 
 

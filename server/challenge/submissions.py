@@ -370,14 +370,18 @@ class ChallengeStatus:
     human_scores: Sequence[Mapping[str, Any]]
 
 
+#: Where a row of human scores keeps the mark of the captions that it is of, `Challenge.human_mark`.
+_HUMAN_MARK = "held_out"
+
+
 def load_status(connection: Connection, challenge: Challenge) -> ChallengeStatus:
     """Return the status of a challenge."""
     query = select(challenge_rows).where(challenge_rows.c.name == challenge.name)
     row = connection.execute(query).one()
 
-    # Scores of other human captions are outdated.
+    # Scores of other human captions than the challenge has now are outdated.
     human_scores = row.human or []
-    is_current = all(score.get("held_out") == challenge.human_mark for score in human_scores)
+    is_current = all(score.get(_HUMAN_MARK) == challenge.human_mark for score in human_scores)
 
     return ChallengeStatus(
         is_published=challenge.is_public or row.published_at is not None,
@@ -390,7 +394,7 @@ def save_human_scores(
     connection: Connection, challenge: Challenge, rows: list[dict[str, Any]]
 ) -> None:
     """Store the scores of human captions, rows as in `Result.scores`."""
-    marked = [{**row, "held_out": challenge.human_mark} for row in rows]
+    marked = [{**row, _HUMAN_MARK: challenge.human_mark} for row in rows]
     statement = update(challenge_rows).where(challenge_rows.c.name == challenge.name)
     connection.execute(statement.values(human=marked))
 

@@ -64,7 +64,7 @@ class DetectionCoefficient(RatingCoefficient):
 
     def prepare(self, points: RatedPoints) -> PreparedCoefficient:
         if not is_detection(points.ratings):
-            return lambda sample: sample.undefined
+            return lambda sample: sample.undefined  # NaN for each sample
         statistic = self.prepare_detection(points)
         return lambda sample: statistic(sample.weights)
 

@@ -36,6 +36,7 @@ from .words import Ints
 logger = logging.getLogger(__name__)
 
 # Columns of the statistics that `Aligner.compute_statistics` describes. Those of candidate and reference alternate.
+_WORDS = 0
 _FUNCTION_WORDS = 2
 _MATCHES = 4
 _CHUNKS = 20
@@ -111,7 +112,8 @@ class Meteor(PooledMetric, SegmentedMetric):
         if self.backend == "pycocoevalcap":
             lines = self._jar_statistics(rows)
             process = jar_process.running_process(self.setting)
-            return np.array(process.evaluate(lines)[0])
+            scores, _ = process.evaluate(lines)
+            return np.array(scores)
 
         return self._score_rows(rows)[0]
 
@@ -134,7 +136,8 @@ class Meteor(PooledMetric, SegmentedMetric):
         unique, inverse = rows.unique
         lines = self._jar_statistics(unique)
         process = jar_process.running_process(self.setting)
-        return process.evaluate([lines[i] for i in inverse])[1]
+        _, corpus_score = process.evaluate([lines[i] for i in inverse])
+        return corpus_score
 
     def corpus_summands(self, items: Items, scores: Floats) -> Ints | None:
         """Return the statistics of matches."""
@@ -292,7 +295,7 @@ def _weighted_share(s: Floats, language: MeteorLanguage, side: int) -> Floats:
             matches = matches + s[:, first_column + side] * weight * share
 
     n_function_words = s[:, _FUNCTION_WORDS + side]
-    n_content_words = s[:, side] - n_function_words
+    n_content_words = s[:, _WORDS + side] - n_function_words
     return matches / (delta * n_content_words + (1 - delta) * n_function_words)
 
 
@@ -302,8 +305,8 @@ def match_in_one_chunk(s: NDArray[Any]) -> NDArray[np.bool_]:
     n_matched = s[:, _MATCHES:_CHUNKS:2].sum(axis=1)
     n_matched_of_reference = s[:, _MATCHES + 1 : _CHUNKS : 2].sum(axis=1)
 
-    matches_all = n_matched == s[:, 0]
-    matches_all_of_reference = n_matched_of_reference == s[:, 1]
+    matches_all = n_matched == s[:, _WORDS]
+    matches_all_of_reference = n_matched_of_reference == s[:, _WORDS + 1]
     return matches_all & matches_all_of_reference & (s[:, _CHUNKS] == 1)
 
 
@@ -320,7 +323,9 @@ def rounded_powers(ratios: Floats, exponent: float) -> Floats:
     rounded = powers.astype(np.float64)
     half_step = np.spacing(rounded) / 2
 
-    distance_from_middle = np.abs(np.abs(powers - rounded) - half_step)
+    # The middle between two doubles lies half a step from either.
+    rounding_error = np.abs(powers - rounded)
+    distance_from_middle = np.abs(half_step - rounding_error)
     is_far_from_middle = distance_from_middle > half_step / 64
     # NumPy writes a number as m · 2^k with m from 0.5 to 1.
     mantissas, _ = np.frexp(rounded)

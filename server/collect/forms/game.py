@@ -239,10 +239,10 @@ class GameCourse(Course):
     def next_task(self, state: Mapping[str, Any]) -> NextUnit | None:
         """Return the task of the player's phase; None once practice has ended for good."""
         tasks = {
-            "tutorial": NextUnit("tutorial", "tutorial"),
+            "tutorial": NextUnit("tutorial", pool="tutorial"),
             "trial": NextUnit("trial", allows_attention=False),
             "probation": NextUnit(
-                "probation", "probation", attempt=state["attempt"], is_shuffled=True
+                "probation", pool="probation", attempt=state["attempt"], is_shuffled=True
             ),
             "playing": NextUnit("playing"),
         }
@@ -266,7 +266,7 @@ class GameCourse(Course):
         now = answer.submitted_at
 
         if answer.phase == "attention":
-            # Nothing can be won by attention items.
+            # Nothing is won by attention items: the answer is judged beside the game, and the player's state stays.
             state = GameState(phase="playing", open=OpenPair(answer.key, answer.served_at))
             _, outcome = game_rules.answer(
                 state,

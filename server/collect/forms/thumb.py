@@ -138,9 +138,9 @@ def assign_groups(
                 raise section.error("annotators", str(unknown("image", image, image_ids)))
             by_image[image] = group
 
-    dealers = [group for group in groups if not group.images]
+    groups_for_the_rest = [group for group in groups if not group.images]
     unlisted_images = [unit.image_id for unit in units if unit.image_id not in by_image]
-    if unlisted_images and not dealers:
+    if unlisted_images and not groups_for_the_rest:
         raise section.error(
             "annotators",
             f"no group has the image '{unlisted_images[0]}'; add one without images for the rest",
@@ -148,7 +148,7 @@ def assign_groups(
 
     # An image may have several units; all go to the same group.
     for k, image in enumerate(dict.fromkeys(unlisted_images)):
-        by_image[image] = dealers[k % len(dealers)]
+        by_image[image] = groups_for_the_rest[k % len(groups_for_the_rest)]
 
     return [replace(unit, stages=by_image[unit.image_id].stages) for unit in units]
 
@@ -338,7 +338,8 @@ class ThumbForm(Form):
         number = 1
         while f"inclusive_{number}" in fields:
             try:
-                ratings = self.ratings(self._read_caption(fields, number, 1))
+                # The words of a fault, which name a caption of several, are not shown.
+                ratings = self.ratings(self._read_caption(fields, number, n_captions=1))
                 totals.append(f"{ratings['total']:g}")
             except FormError:
                 totals.append("–")
