@@ -89,7 +89,7 @@ def run_in_folder(
         command: the command.
         options: its options.
         work: does the work; None for the function of the command's module.
-        by_dataset: whether the work also takes a function that writes the results so far, when a dataset is done,
+        by_dataset: whether the work also takes a function that writes the results of the datasets that are done,
             so that a killed run keeps them.
         has_figures: whether to say, where matplotlib is missing, that figures are.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -30,6 +31,7 @@ from ..options.bench import BenchOptions, CompareOptions
 from ..options.python_function import make_function
 from ..reporting.run_results import Results
 from ..runs.frames import make_frame
+from ..runs.interim_results import InterimResults
 from ..runs.progress_bar import StepProgress
 from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS, RunClock, tables_as_csv
 from ..runs.tables import ResultTable
@@ -70,7 +72,7 @@ def run(options: BenchOptions, write: Callable[[Results], None] | None = None) -
 
     Args:
         options: the options.
-        write: takes the results of the datasets that are done, after each but the last one.
+        write: takes the results of the datasets that are done, before the last one is; see `InterimResults`.
 
     Raises:
         InputError: on missing or malformed data, or metrics that cannot be computed on any dataset.
@@ -79,7 +81,8 @@ def run(options: BenchOptions, write: Callable[[Results], None] | None = None) -
     store = options.locations.store()
     benched: list[_BenchedDataset] = []
     left_out = LeftOutDatasets()
-    with StepProgress(len(options.datasets) * len(options.metrics)) as progress:
+    n_steps = len(options.datasets) * len(options.metrics)
+    with InterimResults(write) as interim, StepProgress(n_steps) as progress:
         for number, name in enumerate(options.datasets, start=1):
             with left_out.leave_out(name):
                 benched.append(_bench_dataset(options, name, store, progress))
@@ -87,8 +90,12 @@ def run(options: BenchOptions, write: Callable[[Results], None] | None = None) -
             uncomputed = options.metrics if name in left_out else benched[-1].missing
             for _ in uncomputed:
                 progress.advance()
-            if write is not None and benched and number < len(options.datasets):
-                write(_join(options, benched, left_out, store=store, clock=clock))
+            if benched and number < len(options.datasets):
+                # Of the datasets that are done now, whenever they are joined.
+                done = list(benched)
+                lacking = LeftOutDatasets(left_out)
+                join = partial(_join, options, done, lacking, store=store, clock=clock)
+                interim.offer(join, store.misses)
 
         has_overview = len(options.datasets) > 1 and not options.tests
         left_out.check(len(options.datasets), is_logged=not has_overview)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pandas as pd
 
@@ -27,6 +28,7 @@ from ..options.rank import RankOptions
 from ..reporting.charts.system_charts import system_figure, win_figures
 from ..reporting.run_results import Results
 from ..runs.frames import groups_of, make_frame, mean_of
+from ..runs.interim_results import InterimResults
 from ..runs.progress_bar import StepProgress
 from ..runs.results import METRIC_ORDERS, ORDER_COLUMNS, RunClock
 from ..runs.tables import (
@@ -84,7 +86,7 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
 
     Args:
         options: the options.
-        write: takes the results of the datasets that are done, after each but the last one.
+        write: takes the results of the datasets that are done, before the last one is; see `InterimResults`.
 
     Returns:
         `systems.csv`, `best_worst.csv`, `system_tests.csv` and `metric_orders.csv`; of preferences `wins.csv` and
@@ -95,7 +97,7 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
             preferences or not those of `rank.by`, or without a dimension that was named.
     """
     clock = RunClock()
-    with StepProgress(None) as progress:
+    with InterimResults(write) as interim, StepProgress(None) as progress:
         prepared_datasets = prepare_datasets(
             options.datasets,
             options.metrics,
@@ -107,13 +109,17 @@ def run(options: RankOptions, write: Callable[[Results], None] | None = None) ->
         n_scores = sum(len(prepared.metrics) for prepared in prepared_datasets)
         progress.add_steps(n_scores, "scores")
         parts: list[Results] = []
+        n_computed = 0
         for prepared in prepared_datasets:
             is_preferred = _uses_preferences(prepared, options.by, options.control)
             rank_prepared = _rank_by_preferences if is_preferred else _rank_by_ratings
             parts.append(rank_prepared(prepared, options))
             # The last dataset is written with the rest, when the run is finished.
-            if write is not None and len(parts) < len(prepared_datasets):
-                write(_join(options, prepared_datasets, parts, clock))
+            n_computed += prepared.store.misses
+            if len(parts) < len(prepared_datasets):
+                # Of the datasets that are done now, whenever they are joined.
+                join = partial(_join, options, prepared_datasets, list(parts), clock)
+                interim.offer(join, n_computed)
 
     warn_unavailable([prepared.missing for prepared in prepared_datasets])
     return _join(options, prepared_datasets, parts, clock)
