@@ -23,21 +23,22 @@ _MOST_QUOTED = 80
 
 def escape_controls(text: str) -> str:
     """Return a text whose control characters are escaped, line ends among them."""
-    return _STEERING.sub(lambda match: repr(match[0])[1:-1], text)
+    return _STEERING.sub(lambda match: repr(match[0]).strip("'"), text)
 
 
 def one_line(text: str) -> str:
     """Return a text as a line for a terminal: control characters escaped, and the middle of what is too long left out."""
 
-    def shorten(text: str, length: int) -> str:
+    def leave_out_middle(text: str, length: int) -> str:
         if len(text) <= length:
             return text
 
         return f"{text[: length - 160]}…{text[-160:]}"
 
     line = escape_controls(text)
-    line = re.sub(rf"\S{{{_WORD_LENGTH},}}", lambda match: shorten(match[0], _WORD_LENGTH), line)
-    return shorten(line, _MESSAGE_LENGTH)
+    long_word = rf"\S{{{_WORD_LENGTH},}}"
+    line = re.sub(long_word, lambda match: leave_out_middle(match[0], _WORD_LENGTH), line)
+    return leave_out_middle(line, _MESSAGE_LENGTH)
 
 
 def shorten(text: str) -> str:

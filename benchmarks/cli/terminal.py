@@ -49,6 +49,7 @@ def show_text(text: str, file: TextIO | None = None) -> None:
     """
     file = file or sys.stdout
     lines = escape_lines(text).split("\n")
+    # A process that was started without standard streams has None in their place.
     if file is not None and file.isatty():
         width = shutil.get_terminal_size().columns
         wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)

@@ -136,13 +136,14 @@ class EvaluationSet:
         columns = [np.nan_to_num(column, nan=-np.inf).tolist() for column in scores]
         judgements = self._judgements_of_items()
 
-        names = ("item_id", "caption", "references", "system")
-        texts = (self.items[name] for name in names)
+        items = self.items
+        rows = zip(
+            items["item_id"], items["caption"], items["references"], items["system"], strict=True
+        )
         keys: list[tuple[Any, ...]] = []
-        for item_id, caption, references, system, *item_scores in zip(
-            *texts, *columns, strict=True
-        ):
+        for place, (item_id, caption, references, system) in enumerate(rows):
             item_judgements = sorted(judgements.get(item_id, []))
+            item_scores = [column[place] for column in columns]
             keys.append((caption, references, item_judgements, item_scores, str(system)))
 
         return replace(self, items=order_by_content(self.items, keys))
@@ -162,7 +163,7 @@ class EvaluationSet:
         signed_ranks = np.sign(strengths) * strengths.abs().rank(method="dense")
         for a, b, rank in zip(item_a, item_b, signed_ranks, strict=True):
             judgements.setdefault(a, []).append((rank, caption_of[b]))
-            judgements.setdefault(b, []).append((0.0 - rank, caption_of[a]))
+            judgements.setdefault(b, []).append((-rank, caption_of[a]))
 
         return judgements
 
@@ -305,11 +306,13 @@ class EvaluationSet:
             return True
 
         strengths = frame["strength"]
-        return strengths[strengths != 0].gt(0).nunique() == 1
+        prefers_first = strengths[strengths != 0] > 0
+        return prefers_first.nunique() == 1
 
     @cached_property
     def all_pairs(self) -> JudgedPairs:
         """The comparisons, those included that people tie, whatever `protocol.ties` says."""
+        # Of the rules for ties this one alone leaves none out.
         return replace(self, protocol=replace(self.protocol, ties="calibrated")).judged_pairs
 
     @cached_property
@@ -408,6 +411,7 @@ class EvaluationSet:
         has_graded = bool(self.graded_coefficients) and bool(self.all_pairs.graded_dimensions)
         has_ratings = bool(self.protocol.dimension) and bool(self.rating_coefficients)
         if not (has_ratings or self.uses_preferences or has_graded):
+            # All coefficients are of ratings here, and no dimension counts: it raises.
             self.require_ratings(
                 "it has preferences and no ratings; add accuracy to protocol.coefficients"
             )

@@ -46,6 +46,7 @@ class Standing:
 
     def is_beyond(self, chance: float) -> bool:
         """Say whether the value and its interval lie above what chance reaches; yes where that is not known."""
+        # With NaN, which is what is not known, both comparisons are false.
         return not (self.value <= chance or self.low <= chance)
 
     @property
@@ -156,9 +157,9 @@ class PairTests:
             n_systems: the number of systems, where these are what is correlated; None where captions are.
         """
         dimension, coefficient = column
-        is_own = (rows["dimension"] == dimension) & (rows["coefficient"] == coefficient)
-        is_own &= rows["test"] == find_coefficient(coefficient).tests[0]
-        of_column = rows[is_own]
+        is_of_column = (rows["dimension"] == dimension) & (rows["coefficient"] == coefficient)
+        is_ranking_test = rows["test"] == find_coefficient(coefficient).tests[0]
+        of_column = rows[is_of_column & is_ranking_test]
         n_images = int(of_column["n_images"].max()) if len(of_column) else 0
 
         return cls.of_rows(of_column, statistics, n_images).on_few_systems(n_systems, statistics)
@@ -183,15 +184,15 @@ class PairTests:
         """
         ranked = [standing for standing in standings if standing.rank is not None]
         n_pairs = len(ranked) * (len(ranked) - 1) // 2
-        has_one_rank = len({standing.rank for standing in ranked}) == 1
+        by_rank: dict[int, list[Standing]] = {}
+        for standing in standings:
+            if standing.rank is not None:
+                by_rank.setdefault(standing.rank, []).append(standing)
+        clusters = [by_rank[rank] for rank in sorted(by_rank)]
 
         too_few = ""
-        if has_one_rank and n_pairs:
+        if len(clusters) == 1 and n_pairs:
             too_few = find_shortage(statistics, n_images, n_pairs)
-
-        clusters: dict[int, list[Standing]] = {}
-        for standing in sorted(ranked, key=lambda s: s.rank or 0):
-            clusters.setdefault(standing.rank or 0, []).append(standing)
 
         findings: dict[tuple[str, str], Finding] = {}
         for first, second in combinations(ranked, 2):
@@ -199,7 +200,7 @@ class PairTests:
             if first.rank == second.rank:
                 finding = Finding.TOO_FEW if too_few else Finding.LEVEL
             findings |= _both_ways(first.key, second.key, finding)
-        for cluster, next_cluster in pairwise(clusters.values()):
+        for cluster, next_cluster in pairwise(clusters):
             if len(cluster) == 1:
                 findings |= _both_ways(cluster[0].key, next_cluster[0].key, Finding.AHEAD)
 

@@ -36,7 +36,12 @@ def html_of(table: ResultTable) -> str:
         lines.append(_heading_line(row, table) if is_heading else _row_line(row, table))
     lines += ["</tbody>", "</table>\n</div>", "<figcaption>"]
 
-    below = mark_lines_below(table, "Grey", escape, lambda text: f"<code>{escape(text)}</code>")
+    below = mark_lines_below(
+        table,
+        published_look="Grey",
+        write_text=escape,
+        write_signature=lambda text: f"<code>{escape(text)}</code>",
+    )
     lines += [f"<p>{line}</p>" for line in below]
     return "\n".join([*lines, "</figcaption>", "</figure>"])
 

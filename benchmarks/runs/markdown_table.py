@@ -22,7 +22,12 @@ def markdown_of(table: ResultTable) -> str:
         "|:--|" + side * len(table.columns),
     ]
     lines += [_row_line(row, table) for row in table.rows]
-    below = mark_lines_below(table, "In italics", _escape_sentence, _escape_sentence)
+    below = mark_lines_below(
+        table,
+        published_look="In italics",
+        write_text=_escape_sentence,
+        write_signature=_escape_sentence,
+    )
     lines += [f"\n{line}" for line in below]
     return "\n".join(lines)
 

@@ -32,6 +32,13 @@ def level_totals(unit: Ints, level: Ints, count: Floats, n_levels: int, weights:
     return totals
 
 
+# Rows of the sums of `pair_sums`; those of squares are of the weights of runs (equal x) and of points (equal x and y).
+_SURPLUS = 0
+_RUN_SQUARES = 1
+_POINT_SQUARES = 2
+_N_RUNS = 3
+
+
 @_compiled
 def pair_sums(
     start: Ints, unit: Ints, level: Ints, count: Floats, n_levels: int, weights: Floats
@@ -61,13 +68,15 @@ def pair_sums(
         for cell in range(first, last):
             row = weights[unit[cell]]
             if cell == first or level[cell] != level[cell - 1]:
+                # The point before is complete, and another one begins.
                 for lane in range(lanes):
-                    sums[2, lane] += point[lane] * point[lane]
+                    sums[_POINT_SQUARES, lane] += point[lane] * point[lane]
                     point[lane] = 0.0
             for lane in range(lanes):
                 surplus[lane] = -below[lane]
                 point[lane] += count[cell] * row[lane]
                 run[lane] += count[cell] * row[lane]
+            # The weight below y, and that not above y: their sum less all is what is below less what is above.
             for up_to in (level[cell] - 1, level[cell]):
                 node = up_to
                 while node > 0:
@@ -76,7 +85,7 @@ def pair_sums(
                         surplus[lane] += branch[lane]
                     node &= node - 1
             for lane in range(lanes):
-                sums[0, lane] += count[cell] * row[lane] * surplus[lane]
+                sums[_SURPLUS, lane] += count[cell] * row[lane] * surplus[lane]
         for cell in range(first, last):
             row = weights[unit[cell]]
             node = level[cell]
@@ -87,10 +96,10 @@ def pair_sums(
                 node += node & -node
         for lane in range(lanes):
             below[lane] += run[lane]
-            sums[1, lane] += run[lane] * run[lane]
-            sums[3, lane] += run[lane] > 0
+            sums[_RUN_SQUARES, lane] += run[lane] * run[lane]
+            sums[_N_RUNS, lane] += run[lane] > 0
     for lane in range(lanes):
-        sums[2, lane] += point[lane] * point[lane]
+        sums[_POINT_SQUARES, lane] += point[lane] * point[lane]
     return sums
 
 
@@ -132,6 +141,7 @@ def rank_sums(
         part = index // _RUNS_OF_PART
         for lane in range(lanes):
             below[lane] += run[lane]
+            # The mid-rank of a run lies half its weight before its end, and the mean of all ranks at n / 2.
             rank_x = below[lane] - (run[lane] + n[lane]) / 2
             parts[0, part, lane] += rank_x * product[lane]
             parts[1, part, lane] += rank_x * rank_x * run[lane]

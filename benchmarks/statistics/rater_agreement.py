@@ -67,6 +67,7 @@ def krippendorff_alpha(table: RatingTable, level: str) -> AgreementMeasure:
         if level == "ordinal":
             value = mid_ranks(value)
         means = np.bincount(item, value) / count
+        # The squared differences of all ordered pairs of n values add up to 2n times their squares around the mean.
         within = 2 * count * np.bincount(item, (value - means[item]) ** 2)
         across = 2 * len(value) * float(((value - value.mean()) ** 2).sum())
 
@@ -96,7 +97,8 @@ def cohen_kappas(table: RatingTable, min_items: int = MIN_ITEMS) -> dict[str, Ag
     mask = is_large[pair]
     first = first[mask]
     second = second[mask]
-    pair = (np.cumsum(is_large) - 1)[pair[mask]]
+    new_numbers = np.cumsum(is_large) - 1
+    pair = new_numbers[pair[mask]]
     n_pairs = int(is_large.sum())
     n = sizes[is_large]
 
@@ -228,7 +230,7 @@ def draw_halves(table: RatingTable, seed: int = 0, draws: int = 20) -> list[tupl
     """
     rng = np.random.default_rng([seed, 1])
     half = table.count // 2
-    # An odd rating belongs to neither half.
+    # The first half of an item's places is 0, the second 1; an odd rating, behind both, is in neither.
     side = np.minimum(table.position // half[table.item], 2)
 
     def mean_of_half(number: int, values: Floats) -> Floats:
@@ -312,7 +314,9 @@ def difference_histogram(
 
     n_steps = 8
     for n in range(1, 13):
-        if np.abs(n * differences % 1 - 0.5).min() > 0.5 - 1e-6:
+        # Of a whole number, as it is rounded, the remainder is nearly 0 or nearly 1, both half a step from 0.5.
+        remainders = n * differences % 1
+        if np.abs(remainders - 0.5).min() > 0.5 - 1e-6:
             n_steps = n
             break
 

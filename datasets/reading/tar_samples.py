@@ -54,7 +54,7 @@ def list_members(
         InputError: where such a member is a link, which has no content, or where something follows the archive's end.
     """
     for member in archive:
-        # Else it holds every header to its end.
+        # `tarfile` keeps each header that it has read: those of a large archive would fill the memory.
         archive.members.clear()  # pyright: ignore[reportAttributeAccessIssue]
         folder, _, base = member.name.rpartition("/")
         stem, _, ending = base.partition(".")

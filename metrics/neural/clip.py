@@ -273,7 +273,8 @@ class LoadedClip:
     def __init__(self, clip: Clip) -> None:
         import open_clip
 
-        if clip.folder is None and clip.model not in (known_models := open_clip.list_models()):
+        known_models = open_clip.list_models()
+        if clip.folder is None and clip.model not in known_models:
             raise unknown("open_clip model", clip.model, known_models)
 
         name = clip.model if clip.folder is None else f"local-dir:{clip.folder}"
@@ -455,7 +456,7 @@ def _check_activation(
     Raises:
         InputError: where the architecture has another activation, with the name of the right one.
     """
-    # In the cache of the hub the repository's name is that of a folder further up.
+    # In the cache of the hub a folder further up has the repository's name: models--OWNER--NAME.
     repositories = [parent.name for parent in path.parents if "--" in parent.name]
     names = [Path(tag or "").name, path.name, path.parent.name, *repositories]
     of_openai = any("openai" in name.lower() for name in names)

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from fastapi import Path, Request
 
-#: A path below this site that no browser takes for another site's address ("//host", "/\\host").
+#: A path below this site that no browser takes for another site's address ("//host", "/\\host"): visible ASCII without
+#: backslashes (5c), and behind the first slash not another one (2f).
 _LOCAL_PATH = re.compile(r"/(?:[\x21-\x2e\x30-\x5b\x5d-\x7e][\x21-\x5b\x5d-\x7e]{0,1000})?")
 #: The number of a database row in an address.
 RowNumber = Annotated[int, Path(ge=1, le=2**31 - 1)]

@@ -308,15 +308,13 @@ def _threshold_note(reported: LabelledScores, says_yes: Mask) -> str:
     if 0 < says_yes.sum() < len(says_yes):
         return ""
 
-    ends = sorted(
-        (
-            reported.sign * reported.scores[[reported.scores.argmin(), reported.scores.argmax()]]
-        ).tolist()
-    )
+    own_scores = reported.sign * reported.scores
+    lowest = own_scores.min()
+    highest = own_scores.max()
     answer = "yes" if says_yes.any() else "no"
-    scores = f"scores are from {ends[0]:.6g} to {ends[1]:.6g}"
-    if ends[0] == ends[1]:
-        scores = f"every score is {ends[0]:.6g}"
+    scores = f"scores are from {lowest:.6g} to {highest:.6g}"
+    if lowest == highest:
+        scores = f"every score is {lowest:.6g}"
     return f"every caption gets a {answer}: {scores}"
 
 
@@ -348,6 +346,7 @@ def _agreement_measures(
 
 def _statistic_of(coefficient: RatingCoefficient, points: RatedPoints) -> Statistic:
     prepared = coefficient.prepare(points)
+    # A statistic has a row for each of its values, which is one here.
     return lambda weights: prepared(points.weigh(weights))[None, :]
 
 
@@ -419,7 +418,10 @@ def _no_rule_reason(fitted: LabelledScores, held_out: LabelledScores, rule: str)
 
 def _as_probabilities(labelled: LabelledScores) -> Floats:
     """Return scores as probabilities of a good caption; where lower ones are better, they are those of a bad one."""
-    return labelled.scores if labelled.sign > 0 else 1 + labelled.scores
+    if labelled.sign > 0:
+        return labelled.scores
+    # More is better in `scores`: they are such probabilities with a minus before them.
+    return 1 + labelled.scores
 
 
 def _bin_rows(

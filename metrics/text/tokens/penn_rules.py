@@ -17,8 +17,13 @@ import re
 
 
 def _class(table: str) -> str:
-    """Write hexadecimal ranges as in a character class."""
-    return "".join(re.sub("[0-9a-f]+", lambda m: f"\\u{m[0]:0>4}", part) for part in table.split())
+    r"""Write hexadecimal ranges as in a character class, such as `\u0041-\u005a\u00aa` for `41-5a aa`."""
+
+    def write_character(code: re.Match[str]) -> str:
+        return f"\\u{code[0]:0>4}"
+
+    ranges = re.sub("[0-9a-f]+", write_character, table)
+    return "".join(ranges.split())
 
 
 def _list_words(text: str) -> list[str]:
@@ -174,6 +179,7 @@ EXTENSIONS = _list_words(
 PARTS = {
     "d": "[{digit}]",
     "tag_name": "[A-Za-z][A-Za-z0-9_:.-]*",
+    # A declaration or a comment; an opening tag, perhaps with attributes; a closing tag.
     "tag": (
         r"<([!?][A-Za-z-][^>\r\n]*"
         r"""|{tag_name}( +{tag_name}( *= *('[^']*'|"[^"]*"))?)* */?"""
@@ -195,6 +201,7 @@ PARTS = {
     "acronym": r"[A-Za-z](\.[A-Za-z])*|{dotted}",
     "elided": "([dDoOlL]({tick})[{letter}{digit}])?[{letter}{digit}]+",
     "joined": "{elided}([{hyphen}]{elided})*",
+    # A word, and behind hyphens further words, or acronyms with their last full stop.
     "hyphenated": (
         r"[A-Za-z0-9][A-Za-z0-9.,\u00ad]*"
         r"(-([A-Za-z0-9\u00ad]+|([A-Za-z](\.[A-Za-z])+|{dotted})\.))+"
@@ -221,6 +228,7 @@ RULES: list[tuple[str, str, str]] = [
     ("{word}", "{ending}", "soft"),
     (r"[A-Za-z\u00ad]*[A-MO-Za-mo-z]\u00ad*", "{not}", "soft"),
     ("{word}", "", "soft"),
+    # Words with an apostrophe: 'n', l'…, Dunkin', 'em, O'…, the '90s.
     (
         "({apos})n({apos})?|[lLdDjJ]({apos})|(Dunkin|somethin|ol)({apos})|({apos})(em|till?|cause)"
         "|[A-HJ-XZn]({tick})[{letter}][{letter}]+|({apos})[2-9]0s"
@@ -237,6 +245,7 @@ RULES: list[tuple[str, str, str]] = [
         "",
         "keep",
     ),
+    # An e-mail address, perhaps in angle brackets.
     (
         r"(&lt;|<)?[a-zA-Z0-9][^ \t\n\f\r\"<>|()\u00a0{}]*@"
         r"([^ \t\n\f\r\"<>|(){}.\u00a0]+\.)*[^ \t\n\f\r\"<>|(){}.\u00a0]+(&gt;|>)?",
@@ -282,6 +291,7 @@ RULES: list[tuple[str, str, str]] = [
         "keep",
     ),
     (r"{word}\.", "{pause}", "soft"),
+    # Telephone numbers: with the prefix in brackets, after a country's code, or in groups with full stops.
     (
         r"(\([0-9]{2,3}\)[ \u00a0]?|(\+\+?)?([0-9]{2,4}[- \u00a0])?[0-9]{2,4}[- \u00a0])"
         r"[0-9]{3,4}[- \u00a0]?[0-9]{3,5}"
@@ -294,6 +304,7 @@ RULES: list[tuple[str, str, str]] = [
     ("<|&lt;", "", "=<"),
     (">|&gt;", "", "=>"),
     (r"[<>]?[:;=][-o*']?[()DPdpO\\{@|\[\]]", "[^A-Za-z0-9]", "face"),
+    # Faces that look straight ahead, such as =_= and (^.^).
     (
         r"[\^x=~<>]\.\[\^x=[^<]*<>]|[-^x=~<>']_[-^x=~<>']|\([-^x=~<>'][_.]?[-^x=~<>']\)"
         r"|\([\^x=~<>']-[\^x=~<>'`]\)",

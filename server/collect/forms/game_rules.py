@@ -192,13 +192,13 @@ def _advance(state: GameState, points: int, rules: Rules) -> tuple[GameState, Tu
             return replace(next_phase, phase="out"), "out"
         return replace(next_phase, attempt=state.attempt + 1), "again"
 
-    # In the trial and in the game answers count on the board, in tutorial and probation they do
-    # not.
+    # In the trial and in the game answers count on the board, in tutorial and probation they do not.
     state = replace(state, points=state.points + points)
     if state.phase == "playing" or state.done < rules.pairs:
         return state, ""
 
     if has_passed:
+        # The answers of the trial go on counting as the game's.
         return replace(state, phase="playing"), "trial_passed"
 
     # Whoever fails the trial begins on the board anew.

@@ -331,7 +331,8 @@ class SourceShares:
         # A share such as 0.29 times 100 may be 28.999999999999996.
         counts = {name: int(number + 1e-9) for name, number in exact.items()}
 
-        by_remainder = sorted(exact, key=lambda name: counts[name] - exact[name])
+        remainders = {name: exact[name] - counts[name] for name in exact}
+        by_remainder = sorted(remainders, key=remainders.__getitem__, reverse=True)
         for name in by_remainder[: self.n_captions - sum(counts.values())]:
             counts[name] += 1
 
@@ -342,12 +343,12 @@ def take_spread(
     candidates: Sequence[StudyItem], n_needed: int, captions_per_image: Counter[str]
 ) -> list[StudyItem]:
     """Take candidates in order, those first whose images have the fewest captions, and count them."""
-    n_before = Counter(captions_per_image)
-
+    # A candidate's turn is the number of captions that its image has by then, candidates before it included.
     turns: list[int] = []
+    counts = Counter(captions_per_image)
     for item in candidates:
-        turns.append(n_before[item.image_id])
-        n_before[item.image_id] += 1
+        turns.append(counts[item.image_id])
+        counts[item.image_id] += 1
 
     order = sorted(range(len(candidates)), key=turns.__getitem__)
     spread_items = [candidates[k] for k in order[:n_needed]]
