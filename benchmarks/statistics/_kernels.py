@@ -67,8 +67,7 @@ def pair_sums(
         run[:] = 0.0
         for cell in range(first, last):
             row = weights[unit[cell]]
-            if cell == first or level[cell] != level[cell - 1]:
-                # The point before is complete, and another one begins.
+            if cell == first or level[cell] != level[cell - 1]:  # another point begins
                 for lane in range(lanes):
                     sums[_POINT_SQUARES, lane] += point[lane] * point[lane]
                     point[lane] = 0.0

@@ -118,20 +118,22 @@ def cohen_kappas(table: RatingTable, min_items: int = MIN_ITEMS) -> dict[str, Ag
 
     # Both raters give one and the same rating throughout.
     flat = np.isclose((a * b).sum(axis=1), 1, rtol=0, atol=1e-12)
-    n_flat = int(flat.sum())
-    remarks = _kappa_remarks(table, min_items, n_pairs, n_flat)
+    remarks = _kappa_remarks(table, min_items, n_pairs, n_flat=int(flat.sum()))
     n_items = len(np.unique(table.item[first]))
     if flat.all():
         undefined = AgreementMeasure.undefined(Undefined.CONSTANT_RATINGS, n_items)
         return dict.fromkeys(names, undefined)
 
-    observed_by_name = dict(zip(names, (distance > 0, distance, distance**2), strict=True))
-    expected_by_name = dict(zip(names, (1 - (a * b).sum(axis=1), linear, quadratic), strict=True))
+    # By name, the disagreement of each two ratings, and what each pair of raters is expected to have by chance.
+    disagreements: dict[str, tuple[NDArray[Any], Floats]] = {
+        "cohen_kappa": (distance > 0, 1 - (a * b).sum(axis=1)),
+        "cohen_kappa_linear": (distance, linear),
+        "cohen_kappa_quadratic": (distance**2, quadratic),
+    }
     measures: dict[str, AgreementMeasure] = {}
-    for name in names:
-        observed = mean_by_pair(observed_by_name[name])[~flat]
-        expected = expected_by_name[name][~flat]
-        kappa = float((1 - observed / expected).mean())
+    for name, (of_ratings, expected) in disagreements.items():
+        observed = mean_by_pair(of_ratings)
+        kappa = float((1 - observed[~flat] / expected[~flat]).mean())
         measures[name] = AgreementMeasure(kappa, n_items, remarks=remarks)
     return measures
 
@@ -320,6 +322,7 @@ def difference_histogram(
             n_steps = n
             break
 
+    # Rounded first, so that halves which differ in their last bits go the same way.
     nearest = np.rint(np.round(n_steps * differences, 6)).astype(np.int64)
     shares = np.bincount(nearest + n_steps, minlength=2 * n_steps + 1) / len(nearest)
     return {(step - n_steps) / n_steps: float(share) for step, share in enumerate(shares)}

@@ -375,6 +375,7 @@ def read_model_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
+        # Looked up for the error that a file without them raises.
         _ = config["model_cfg"]["text_cfg"], config["model_cfg"]["vision_cfg"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: no description of an open_clip model ({error!r})") from error
@@ -404,8 +405,9 @@ def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | 
 
     if folder is not None:
         files = [folder / name for name in NAMES]
+        first_there = next((file for file in files if file.is_file()), None)
         return require(
-            next((file for file in files if file.is_file()), None),
+            first_there,
             f"metric {metric}",
             f"needs weights, and {folder} has none",
             f"{' or '.join(NAMES)} is expected in it",

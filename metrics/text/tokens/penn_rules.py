@@ -211,6 +211,7 @@ PARTS = {
     "short": _any(ENDING) + r"\.",
     "pause": r"[,;:\u3001]",
     "wide": r"[^ \t\n\f\r\"<>|.!?(){},\-]",
+    # `,-_` is a range, in which digits and capitals are: a slip of the program's.
     "host": r"[^ \t\n\f\r\"`'<>|.!?(){},-_$]",
     "www": r"[^ \t\n\f\r\"<>|.!?(){},]",
 }
@@ -280,6 +281,7 @@ RULES: list[tuple[str, str, str]] = [
     (_any(NUMBERED) + r"\.", "({gap})?[{digit}]", "keep"),
     (r"(pt[eyEY]|co)\.", "[{space}](ltd|lim)", "keep"),
     ("{short}", "({gap})({gap}|[{upper}]|{tag})", "sentence"),
+    # Whatever follows, if it is two characters.
     ("{short}", r"[\u0000-\uffff][\u0000-\uffff]", "keep"),
     (f"({_any(LEADING)}|{{acronym}})\\.", "", "keep"),
     (f"{_any(LEADING)}|{{acronym}}", "[{space}]", "keep"),
@@ -304,7 +306,7 @@ RULES: list[tuple[str, str, str]] = [
     ("<|&lt;", "", "=<"),
     (">|&gt;", "", "=>"),
     (r"[<>]?[:;=][-o*']?[()DPdpO\\{@|\[\]]", "[^A-Za-z0-9]", "face"),
-    # Faces that look straight ahead, such as =_= and (^.^).
+    # Faces that look straight ahead, such as =_= and (^.^). The first one is a slip: its second bracket is escaped.
     (
         r"[\^x=~<>]\.\[\^x=[^<]*<>]|[-^x=~<>']_[-^x=~<>']|\([-^x=~<>'][_.]?[-^x=~<>']\)"
         r"|\([\^x=~<>']-[\^x=~<>'`]\)",
