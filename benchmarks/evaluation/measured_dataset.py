@@ -472,41 +472,34 @@ def _measure_uncertainty(
 
     # The bar counts all steps beforehand: those of replicates, and one for each pair of metrics.
     competing = metrics if compares else []
-    all_panels = [*panels, *word_panels]
+    all_panels = [*_with_unranked(selection, panels), *word_panels]
     n_competing = [len(set(competing) & set(panel.metrics)) for panel in all_panels]
     steps = sum(count_steps(statistics.replicates, n) for n in n_competing)
-
-    unranked_panels = _select_unranked(selection, panels)
-    steps += count_steps(statistics.replicates, 0) * len(unranked_panels)
-
     progress.add_steps(steps, f"{selection.name}: replicates")
-    advance = progress.advance
-    uncertainty = measure_uncertainty(
+    return measure_uncertainty(
         all_panels,
         competing,
         statistics,
         tests=tuple(dict.fromkeys(("bootstrap", *tests))),
         extras=ceilings.draws,
-        advance=advance,
+        advance=progress.advance,
     )
-    unranked = measure_uncertainty(unranked_panels, [], statistics, advance=advance)
-
-    return replace(uncertainty, intervals={**unranked.intervals, **uncertainty.intervals})
 
 
-def _select_unranked(selection: EvaluationSet, panels: Sequence[Panel]) -> list[Panel]:
-    """Return the panels of ratings with the coefficients that every paper quotes, beside the protocol's.
+def _with_unranked(selection: EvaluationSet, panels: Sequence[Panel]) -> list[Panel]:
+    """Add to the panels of ratings the coefficients that every paper quotes, beside the protocol's.
 
     These get intervals, but neither ranks nor tests.
     """
     # In the order of the protocol: that of a set would change from run to run.
     ranked = selection.rating_coefficients
-    unranked = [name for name in selection.measured_coefficients if name not in ranked]
-    if not unranked:
-        return []
+    unranked = tuple(name for name in selection.measured_coefficients if name not in ranked)
 
-    rating_panels = [panel for panel in panels if isinstance(panel, RatingPanel)]
-    return [replace(panel, coefficients=tuple(unranked)) for panel in rating_panels]
+    with_unranked: list[Panel] = []
+    for panel in panels:
+        is_of_ratings = isinstance(panel, RatingPanel)
+        with_unranked.append(replace(panel, unranked=unranked) if is_of_ratings else panel)
+    return with_unranked
 
 
 def _check_comparable(

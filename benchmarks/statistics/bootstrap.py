@@ -244,11 +244,25 @@ def statistic_intervals(
         options: their kind of interval; it resamples.
         min_units: of each value, as `resampling_interval` takes it; None for the usual number.
     """
-    jackknives: Floats | None = None
-    if options.interval == "bca":
-        # As many evaluations as there are images: the other intervals do without.
-        jackknives = jackknife(statistic, n_units)
+    # As many evaluations as there are images: the other intervals do without.
+    left_out = jackknife(statistic, n_units) if options.interval == "bca" else None
+    return resampling_intervals(values, replicates, n_units, options, left_out, min_units)
 
+
+def resampling_intervals(
+    values: Floats,
+    replicates: Floats,
+    n_units: int,
+    options: StatisticsOptions,
+    left_out: Floats | None = None,
+    min_units: Sequence[int] | None = None,
+) -> list[Interval]:
+    """Return the interval of each value from its replicates.
+
+    Args:
+        values, replicates, n_units, options, min_units: as `statistic_intervals` takes them.
+        left_out: the values' jackknife, shape (n_values, n_units), for `bca`.
+    """
     intervals: list[Interval] = []
     for index in range(len(values)):
         interval = resampling_interval(
@@ -256,7 +270,7 @@ def statistic_intervals(
             replicates[index],
             n_units=n_units,
             options=options,
-            left_out=None if jackknives is None else jackknives[index],
+            left_out=None if left_out is None else left_out[index],
             min_units=MIN_IMAGES if min_units is None else min_units[index],
         )
         intervals.append(interval)

@@ -240,16 +240,18 @@ def measure_uncertainty(
     intervals: dict[RowKey, Interval] = {}
     differences: list[MetricDifference] = []
     for panel in panels:
-        prepared = _prepare_metrics(panel)
+        # All coefficients at once: they share the work, and are of the same replicates.
+        whole = panel.with_unranked()
+        prepared = _prepare_metrics(whole)
 
-        statistics = _statistics_of(panel, prepared, extras or {})
+        statistics = _statistics_of(whole, prepared, extras or {})
         if panel.n_images < 2:
             note = Interval(remarks=(remark(Note.TOO_FEW_IMAGES, n_images=panel.n_images),))
             for _, keys in statistics.values():
                 intervals |= dict.fromkeys(keys, note)
             continue
 
-        # All at once, so that differences are of the same replicates.
+        # All metrics at once, so that differences are of the same replicates.
         resampled = [statistic for statistic, _ in statistics.values()]
         samples = resample(
             resampled,
@@ -260,14 +262,15 @@ def measure_uncertainty(
         )
         replicates = dict(zip(statistics, samples, strict=True))
 
-        intervals |= _find_intervals(panel, statistics, replicates, options)
+        intervals |= _find_intervals(whole, statistics, replicates, options)
 
         competing = [metric for metric in metrics if metric in panel.metrics]
+        n_ranked = len(panel.keys)
         differences += compare_metrics(
             panel,
             competing,
-            prepared=prepared,
-            replicates=replicates,
+            prepared={name: metric.with_first(n_ranked) for name, metric in prepared.items()},
+            replicates={name: values[:n_ranked] for name, values in replicates.items()},
             options=options,
             tests=tests,
             advance=advance,

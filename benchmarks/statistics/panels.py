@@ -54,6 +54,10 @@ class Panel(ABC):
         """Return the coefficient of a key; None where its statistic is another one."""
         return find_coefficient(name)
 
+    def with_unranked(self) -> Panel:
+        """Return the panel with all coefficients that get intervals, those first that metrics are compared by."""
+        return self
+
     @property
     def min_images(self) -> list[int]:
         """The number of images from which on the interval of each value of a statistic is reliable."""
@@ -116,7 +120,8 @@ class RatingPanel(Panel):
 
     Attributes:
         dimension: the rated dimension.
-        coefficients: the coefficients to compute.
+        coefficients: the coefficients that metrics are compared by.
+        unranked: further coefficients, which get intervals, and neither ranks nor tests.
         scores: of each metric, more is better, shape (n_points,).
         ratings: shape (n_points,).
         level: the coefficients' level, see `levels`.
@@ -127,6 +132,7 @@ class RatingPanel(Panel):
     scores: Mapping[str, Floats]
     ratings: Floats
     level: str = "pooled"
+    unranked: tuple[str, ...] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -135,6 +141,9 @@ class RatingPanel(Panel):
     @property
     def keys(self) -> list[tuple[str, str]]:
         return [(self.dimension, coefficient) for coefficient in self.coefficients]
+
+    def with_unranked(self) -> RatingPanel:
+        return replace(self, coefficients=(*self.coefficients, *self.unranked), unranked=())
 
     @property
     def image_of_item(self) -> Ints:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -24,9 +25,10 @@ from .bootstrap import (
     Interval,
     StatisticsOptions,
     count_blocks,
+    jackknife,
     resample,
+    resampling_intervals,
     run_blocks,
-    statistic_intervals,
     student_p_value,
     two_sided_p_value,
 )
@@ -54,18 +56,34 @@ class PreparedMetric:
         points: shape (n_points,).
         statistic: its coefficients as a function of the images' weights.
         values: the coefficients, shape (n_values,).
+        n_images: the number of images of the panel.
     """
 
     points: Mask
     statistic: Statistic
     values: Floats
+    n_images: int
 
     @classmethod
     def prepare(cls, panel: Panel, metric: str, points: Mask) -> PreparedMetric:
         """Prepare a metric on the given points, and compute its coefficients."""
         statistic = panel.statistic(metric, points)
         values = statistic(np.ones((panel.n_images, 1)))[:, 0]
-        return cls(points, statistic, values)
+        return cls(points, statistic, values, panel.n_images)
+
+    def with_first(self, n_values: int) -> PreparedMetric:
+        """Return the metric with the first of its coefficients alone."""
+        return PreparedMetric(
+            points=self.points,
+            statistic=lambda weights: self.statistic(weights)[:n_values],
+            values=self.values[:n_values],
+            n_images=self.n_images,
+        )
+
+    @cached_property
+    def left_out(self) -> Floats:
+        """The coefficients without one image at a time, shape (n_values, n_images); see `jackknife`."""
+        return jackknife(self.statistic, self.n_images)
 
 
 @dataclass(frozen=True)
@@ -271,21 +289,22 @@ def bootstrap_test(
         options: as in `compare_metrics`.
     """
     n_images = pair.panel.n_images
-    first, second = (metric.statistic for metric in pair.prepared)
+    first, second = pair.prepared
     if pair.has_same_points:
         values_a = replicates[pair.a]
         values_b = replicates[pair.b]
     else:
         # Where a gap leaves other points, both are drawn anew on the common ones.
-        values_a, values_b = resample([first, second], n_images, options.replicates, options.seed)
+        statistics = [first.statistic, second.statistic]
+        values_a, values_b = resample(statistics, n_images, options.replicates, options.seed)
     differences = values_a - values_b
 
-    intervals = statistic_intervals(
-        lambda weights: first(weights) - second(weights),
+    intervals = resampling_intervals(
         pair.difference,
         replicates=differences,
         n_units=n_images,
         options=options,
+        left_out=first.left_out - second.left_out if options.interval == "bca" else None,
         min_units=pair.panel.min_images,
     )
 

@@ -257,6 +257,25 @@ def test_a_dimension_of_one_image_keeps_no_other_from_its_intervals():
     assert intervals["good", "overall", "tau_c"].low < intervals["good", "overall", "tau_c"].high
 
 
+@pytest.mark.parametrize("interval", ["expanded", "bca"])
+@pytest.mark.parametrize("level", ["pooled", "by_image"])
+def test_unranked_coefficients_have_the_intervals_of_ranked_ones_and_no_differences(
+    interval, level
+):
+    options = StatisticsOptions(replicates=64, interval=interval)
+    ranked = measure_uncertainty([panel(level=level)], ["good", "bad"], options)
+    both = panel(level=level, coefficients=("tau_c",), unranked=("tau_b", "spearman", "pearson"))
+    found = measure_uncertainty([both], ["good", "bad"], options)
+
+    for key, interval_of_ranked in ranked.intervals.items():
+        assert found.intervals[key].low == pytest.approx(interval_of_ranked.low, abs=1e-14)
+        assert found.intervals[key].high == pytest.approx(interval_of_ranked.high, abs=1e-14)
+    assert len(found.intervals) == len(ranked.intervals) == 3 * len(COEFFICIENTS)
+
+    (difference,) = found.differences
+    assert difference == next(d for d in ranked.differences if d.coefficient == "tau_c")
+
+
 # McNemar.
 
 
