@@ -24,7 +24,7 @@ import numpy as np
 from ..datasets.errors import InputError
 from ..datasets.paths import expand_home
 from .base import Floats, UnavailableError
-from .external import OutsideMetric
+from .outside_metric import OutsideMetric
 from .progress import progress_counter
 from .registry import register
 from .rows import Rows

@@ -15,7 +15,10 @@ Returned = TypeVar("Returned")
 #: The files whose lines are no news to the user.
 _OWN_FILES = (
     importlib.__file__,
-    *(str(Path(__file__).with_name(name)) for name in ("user_code.py", "base.py", "external.py")),
+    *(
+        str(Path(__file__).with_name(name))
+        for name in ("user_code.py", "base.py", "python_function.py")
+    ),
 )
 
 

@@ -20,8 +20,9 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
-from ...metrics.external import GivenFunction, ScoreFile
 from ...metrics.external import metric as make_metric
+from ...metrics.python_function import GivenFunction
+from ...metrics.score_file import ScoreFile
 from ..runs.markdown_table import markdown_of
 from ..scoring.catalog import changes_of, optional_specs, resolve_metrics
 from ..scoring.score_store import Locations

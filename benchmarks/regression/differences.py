@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...metrics.base import Metric
-from ...metrics.external import ScoreFile, user_code_of
+from ...metrics.external import user_code_of
+from ...metrics.score_file import ScoreFile
 from ..evaluation.measured_dataset import MeasuredDataset
 from ..runs.tables import ResultTable, Row
 from ..runs.tables import format_number as printed

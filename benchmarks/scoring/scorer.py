@@ -16,7 +16,7 @@ import pandas as pd
 from ...datasets.cores import count_cores
 from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric
-from ...metrics.external import PythonFunction
+from ...metrics.python_function import PythonFunction
 from ...metrics.registry import metric as metric_of
 from ...metrics.rows import Rows
 from ..runs.progress_bar import StepProgress

@@ -22,7 +22,7 @@ from ....datasets.errors import InputError
 from ....datasets.reading.table import read_table
 from ....datasets.schema import CaptionSet
 from ....metrics.base import Floats
-from ....metrics.external import ScoreFile
+from ....metrics.score_file import ScoreFile
 from ..submission_files import find_upload
 from .evaluator import Evaluation, Evaluator, ReportedProgress, ReportProgress, make_score_row
 

@@ -180,7 +180,7 @@ def test_of_a_dataset_and_its_files(tmp_path):
 def test_metrics_that_look_at_images_see_a_datasets(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "captau.metrics.external.PythonFunction._load",
+        "captau.metrics.python_function.PythonFunction._load",
         lambda self: lambda items: seen.append(items["image"]) or [0.0] * len(items),
     )
     metrics = resolve_metrics(["python(any:looks)"])
