@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import registry
 from ..caption_texts import leave_out_of_pairs
-from ..errors import InputError, unknown
+from ..errors import InputError
 from ..paths import expand_home
 from ..reading.caption_checks import check_captions, check_references
 from ..reading.cells import ANSWER_WORDS
@@ -30,12 +30,11 @@ from ..reading.judgement_exports import (
     unfold_raters,
 )
 from ..reading.judgement_options import JudgementOptions
+from ..reading.judgement_scales import check_scales, find_scales
 from ..reading.pairs import PairColumns
 from ..reading.rating_scales import (
     read_dimensions,
-    read_scales,
     read_table_conditions,
-    scales_of_option,
     scales_path,
 )
 from ..reading.suspected_faults import PlacedText, summarise
@@ -43,7 +42,7 @@ from ..reading.table import JudgementColumns, Table, read_table
 from ..reading.votes import count_unread_pairs, has_votes, read_votes
 from ..reading.winners import describe_strengths, read_strengths, read_winners
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile, format_rating, on_scale
+from ..schema import CaptionSet, Card, SourceFile
 
 CARD = Card(
     name="file",
@@ -61,6 +60,55 @@ CARD = Card(
 VOTES_PROTOCOL = {"ratings": "mean", "coefficients": ["accuracy"]}
 
 _LONG = "; name the column with file.value=; one row a rating is expected; "
+
+
+@dataclass(frozen=True)
+class _Judgements:
+    """The rows of a file that count, and what is known of them.
+
+    Attributes:
+        table: the rows.
+        value: the column of ratings.
+        columns: by option, the column; None where there is none. That of `dimension` may be one name for all rows instead.
+        card: of the set.
+        options: of which those of both captions name the columns that were found.
+        remarks: sentences on rows that were left out, and on names that were found.
+    """
+
+    table: Table
+    value: str
+    columns: Mapping[str, str | None]
+    card: Card
+    options: JudgementOptions
+    remarks: Sequence[str]
+
+    def image_ids(self) -> list[str]:
+        """Return each row's image."""
+        return self.table.filled(self.options.image, "; name the column with file.image=")
+
+    def dimensions(self) -> list[str]:
+        """Return each row's dimension: from a column, or one name for all."""
+        dimension = self.columns["dimension"]
+        if dimension is not None and dimension in self.table:
+            return self.table.filled(dimension)
+
+        return [dimension or "overall"] * len(self.table)
+
+    def texts(self, option: str) -> list[str] | None:
+        """Return the column of an option; None where there is none."""
+        column = self.columns[option]
+        if column is None:
+            return None
+
+        return self.table.filled(column, f"; see file.{option}=")
+
+    def references(self) -> list[tuple[str, ...]] | None:
+        """Return each row's references; None where there is no column of them."""
+        column = self.columns["references"]
+        if column is None:
+            return None
+
+        return self.table.references(column, "; see file.references=")
 
 
 @dataset(CARD, options=JudgementOptions)
@@ -90,6 +138,7 @@ def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
         "system_a": options.system_a,
         "system_b": options.system_b,
         "cluster": options.cluster,
+        "dimension": options.dimension,
     }
     columns: dict[str, str | None] = {}
     for option, column in named_columns.items():
@@ -97,7 +146,6 @@ def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
     if options.cluster is None and "source1" in table and "in-400" in table:
         # CapArena's clusters are levels of difficulty, and nothing that was sampled.
         columns["cluster"] = None
-    dimension_column = _column_of(table, "dimension", options.dimension)
     card = _make_card(table, options.name, columns)
 
     if has_votes(table):
@@ -111,28 +159,26 @@ def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
         return read_votes(table, options.image).caption_set(card)
 
     pair = find_pair(table, (options.caption_a, options.caption_b))
-    if pair[0] in table or pair[1] in table:
+    is_of_pairs = pair[0] in table or pair[1] in table
+    if is_of_pairs:
         options = replace(options, caption_a=pair[0], caption_b=pair[1])
-        return _load_pairs(table, columns, dimension_column, card, options, remarks)
 
-    return _load_ratings(table, value, columns, dimension_column, card, options, remarks)
+    judgements = _Judgements(
+        table=table, value=value, columns=columns, card=card, options=options, remarks=remarks
+    )
+    return _load_pairs(judgements) if is_of_pairs else _load_ratings(judgements)
 
 
-def _load_pairs(
-    table: Table,
-    columns: Mapping[str, str | None],
-    dimension_column: str | None,
-    card: Card,
-    options: JudgementOptions,
-    remarks: Sequence[str],
-) -> CaptionSet:
+def _load_pairs(judgements: _Judgements) -> CaptionSet:
     """Load one row a comparison; the columns of both captions are those of the options.
 
     Raises:
         InputError: see `load_file`.
     """
+    options = judgements.options
+    columns = judgements.columns
     pair = (options.caption_a, options.caption_b)
-    table, pair, winner_notes = add_winner(table, pair, options.winner)
+    table, pair, winner_notes = add_winner(judgements.table, pair, options.winner)
     options = replace(options, caption_a=pair[0], caption_b=pair[1])
     table, left_out = read_winners(
         table,
@@ -142,40 +188,35 @@ def _load_pairs(
         name_sides(pair),
     )
     strength_notes = describe_strengths(table, columns["strength"])
-    card = replace(card, remarks=(*remarks, *winner_notes, *left_out, *strength_notes))
-    dimensions = _dimensions(table, dimension_column)
-    pairs = _read_pairs(table, columns, dimensions, card, options)
+    remarks = (*judgements.remarks, *winner_notes, *left_out, *strength_notes)
+    card = replace(judgements.card, remarks=remarks)
+    pairs = _read_pairs(replace(judgements, table=table, card=card, options=options))
     return _with_text_remarks(pairs, table.path)
 
 
-def _load_ratings(
-    table: Table,
-    value: str,
-    columns: Mapping[str, str | None],
-    dimension_column: str | None,
-    card: Card,
-    options: JudgementOptions,
-    remarks: Sequence[str],
-) -> CaptionSet:
+def _load_ratings(judgements: _Judgements) -> CaptionSet:
     """Load one row a rating, of the column `value`.
 
     Raises:
         InputError: see `load_file`.
     """
-    table, without_rating = drop_missing(table, value, options.missing)
+    value = judgements.value
+    options = judgements.options
+    table, without_rating = drop_missing(judgements.table, value, options.missing)
     table, options, word_notes = _read_answer_words(table, value, options)
-    dimensions = _dimensions(table, dimension_column)
-    card = replace(card, remarks=(*remarks, *without_rating, *word_notes))
-    image_ids = table.filled(options.image, "; name the column with file.image=")
+    judgements = replace(judgements, table=table)
+    dimensions = judgements.dimensions()
+    image_ids = judgements.image_ids()
     captions = table.texts(options.caption, "; name the column with file.caption=")
     hint = "" if value in table else f"{_LONG}{suggest_rater_columns(table)}"
     values = table.floats(value, None, hint)
 
-    scale_by_dimension = _scales(table.path, dimensions, values, options)
+    scale_by_dimension = find_scales(table.path, dimensions, values, options)
     scale_by_row = [scale_by_dimension[dimension] for dimension in dimensions]
-    _check_scales(table, value, values, scale_by_row)
+    check_scales(table, value, values, scale_by_row)
     card = replace(
-        card,
+        judgements.card,
+        remarks=(*judgements.remarks, *without_rating, *word_notes),
         scales=scale_by_dimension,
         totals=read_dimensions(table.path, "totals"),
         faults=read_dimensions(table.path, "faults"),
@@ -186,13 +227,13 @@ def _load_ratings(
         image_ids=image_ids,
         captions=captions,
         values=values,
-        raters=_texts(table, columns, "rater"),
-        references=_references(table, columns),
-        systems=_texts(table, columns, "system"),
-        splits=_texts(table, columns, "split"),
+        raters=judgements.texts("rater"),
+        references=judgements.references(),
+        systems=judgements.texts("system"),
+        splits=judgements.texts("split"),
         images=_images(table.path.parent, image_ids),
         dimensions=dimensions,
-        clusters=_texts(table, columns, "cluster"),
+        clusters=judgements.texts("cluster"),
     ).caption_set(card)
     return _with_text_remarks(caption_set, table.path)
 
@@ -307,32 +348,23 @@ def _make_card(table: Table, name: str, columns: Mapping[str, str | None]) -> Ca
     )
 
 
-def _read_pairs(
-    table: Table,
-    columns: Mapping[str, str | None],
-    dimensions: Sequence[str],
-    card: Card,
-    options: JudgementOptions,
-) -> CaptionSet:
+def _read_pairs(judgements: _Judgements) -> CaptionSet:
     """Read one row a comparison.
-
-    Args:
-        table: the rows.
-        columns: by option; None where there is none.
-        dimensions: of each row.
-        card: of the set.
-        options: the names of the columns of images, of both captions and of winners.
 
     Raises:
         InputError: see `load_file`.
     """
+    table = judgements.table
+    columns = judgements.columns
+    options = judgements.options
+    dimensions = judgements.dimensions()
     if (columns["system_a"] is None) != (columns["system_b"] is None):
         missing = "system_b" if columns["system_b"] is None else "system_a"
         raise InputError(
             f"{table.path}: no column '{missing}'; name the column with file.{missing}="
         )
 
-    image_ids = table.filled(options.image, "; name the column with file.image=")
+    image_ids = judgements.image_ids()
     pairs = PairColumns(
         places=table.places,
         image_ids=image_ids,
@@ -340,15 +372,15 @@ def _read_pairs(
         captions_b=table.filled(options.caption_b, "; name the column with file.caption_b="),
         strengths=read_strengths(table, options.winner, columns["strength"]),
         dimensions=dimensions,
-        raters=_texts(table, columns, "rater"),
-        systems_a=_texts(table, columns, "system_a"),
-        systems_b=_texts(table, columns, "system_b"),
-        references=_references(table, columns),
-        splits=_texts(table, columns, "split"),
+        raters=judgements.texts("rater"),
+        systems_a=judgements.texts("system_a"),
+        systems_b=judgements.texts("system_b"),
+        references=judgements.references(),
+        splits=judgements.texts("split"),
         images=_images(table.path.parent, image_ids),
-        clusters=_texts(table, columns, "cluster"),
+        clusters=judgements.texts("cluster"),
         is_graded=columns["strength"] is not None,
-    ).caption_set(card)
+    ).caption_set(judgements.card)
     return _with_usual_references(pairs)
 
 
@@ -370,24 +402,6 @@ def _with_usual_references(pairs: CaptionSet) -> CaptionSet:
     return CaptionSet(items, preferences=preferences, card=card)
 
 
-def _texts(table: Table, columns: Mapping[str, str | None], option: str) -> list[str] | None:
-    """Return the column of an option; None where there is none."""
-    column = columns[option]
-    if column is None:
-        return None
-
-    return table.filled(column, f"; see file.{option}=")
-
-
-def _references(table: Table, columns: Mapping[str, str | None]) -> list[tuple[str, ...]] | None:
-    """Return each row's references; None where there is no column of them."""
-    column = columns["references"]
-    if column is None:
-        return None
-
-    return table.references(column, "; see file.references=")
-
-
 def _check_name(name: str) -> None:
     """Check that results can call a set by this name.
 
@@ -406,88 +420,6 @@ def _column_of(table: Table, option: str, column: str | None) -> str | None:
         return column
 
     return option if option in table else None
-
-
-def _check_scales(
-    table: Table, column: str, values: Sequence[float], scales: Sequence[Scale]
-) -> None:
-    """Check each row's rating against its scale.
-
-    Raises:
-        InputError: at the first that is not on it.
-    """
-    for location, number, scale in zip(table.places, values, scales, strict=True):
-        if not on_scale(scale, number):
-            raise InputError(
-                f"{location}: {column} is {format_rating(number)}, not on the scale {scale}"
-            )
-
-
-def _dimensions(table: Table, dimension: str | None) -> list[str]:
-    """Return each row's dimension: from a column, or one name for all."""
-    if dimension is not None and dimension in table:
-        return table.filled(dimension)
-
-    return [dimension or "overall"] * len(table)
-
-
-def _scales(
-    path: Path,
-    dimensions: Sequence[str],
-    values: Sequence[float],
-    options: JudgementOptions,
-) -> dict[str, Scale]:
-    """Return the scale of each rated dimension.
-
-    Args:
-        path: the table.
-        dimensions, values: of each row.
-        options: the scales that are given, or a scale for all other dimensions.
-
-    Raises:
-        InputError: where one is malformed or missing, or the option names another dimension.
-    """
-    names = list(dict.fromkeys(dimensions))
-    option_scales: Mapping[str, Scale] = {}
-    if options.scales is not None:
-        option_scales = scales_of_option(options.scales, "file.scales")
-    for name in option_scales:
-        if name not in names:
-            raise unknown(f"dimension of {path} in file.scales", name, names)
-
-    stored_scales = read_scales(path)
-    missing = [name for name in names if name not in stored_scales and name not in option_scales]
-    if stored_scales and missing:
-        raise InputError(
-            f"{scales_path(path)}:1: scales: {path.name} has ratings of '{missing[0]}', which has no "
-            f"scale there; there are {', '.join(stored_scales)}; add it"
-        )
-
-    scale_by_dimension: dict[str, Scale] = {}
-    for name in names:
-        rated = [v for d, v in zip(dimensions, values, strict=True) if d == name]
-        usual = stored_scales.get(name, Scale(min(rated), max(rated)))
-        scale_by_dimension[name] = option_scales.get(name) or _scale(usual, options)
-
-    return scale_by_dimension
-
-
-def _scale(usual: Scale, options: JudgementOptions) -> Scale:
-    """Return a scale with the parts that are given changed."""
-    parts: dict[str, float] = {}
-    for name in ("low", "high", "step"):
-        number = getattr(options, name)
-        if number is not None:
-            parts[name] = number
-    scale = replace(usual, **parts)
-
-    if scale.low > scale.high or (options.step is not None and options.step <= 0):
-        raise InputError(
-            f"file.low={scale.low:g}, file.high={scale.high:g}, file.step={options.step}: these make no scale; "
-            f"low must not exceed high, and the step must be above 0"
-        )
-
-    return scale
 
 
 def _images(folder: Path, image_ids: Sequence[str]) -> list[str | None]:
