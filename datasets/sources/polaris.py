@@ -99,11 +99,6 @@ def read_hub(
             splits += [source.split] * len(table)
             rated_dimensions += [dimension] * len(table)
 
-    folder = root / card.name / "images"
-    images = None
-    if folder.is_dir():
-        images = [str(folder / image_id) for image_id in image_ids]
-
     return JudgementColumns(
         places=places,
         image_ids=image_ids,
@@ -112,10 +107,18 @@ def read_hub(
         references=references,
         splits=splits,
         dimensions=rated_dimensions,
-        images=images,
+        images=_image_files(root / card.name / "images", image_ids),
         # A caption of an image with other references is another item.
         apart=True,
     ).caption_set(card)
+
+
+def _image_files(folder: Path, image_ids: Sequence[str]) -> list[str] | None:
+    """Return the file of each row's image; None where the folder of images is not there."""
+    if not folder.is_dir():
+        return None
+
+    return [str(folder / image_id) for image_id in image_ids]
 
 
 def _image_ids(table: Table, references: Sequence[tuple[str, ...]]) -> list[str]:

@@ -10,7 +10,7 @@ with "A photo depicts " before it:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
@@ -24,7 +24,8 @@ from ..registry import register
 from ..rows import Rows
 from .clip import CONFIG, Clip, Precision, precision_on
 from .models import MODEL_LOCK, Device, hash_of, need_extra, resolve
-from .text import LongPolicy, find_positions, measure_texts, normalise_rows
+from .store import Features
+from .text import LongPolicy, TextDirections, find_positions, measure_texts, normalise_rows
 
 #: Rows at a time, which bounds memory.
 CHUNK = 4096
@@ -121,15 +122,7 @@ class _ClipMetric(Metric):
         unique = list(dict.fromkeys(texts))
         position = {text: i for i, text in enumerate(unique)}
 
-        features = clip.texts([self.prefix + text for text in unique], remark)
-        texts_of = measure_texts(
-            unique,
-            features,
-            long_positions=find_positions(features, 1),
-            policy=self.long,
-            fits=lambda text: clip.fits(self.prefix + text),
-            encode=lambda pieces: clip.texts([self.prefix + piece for piece in pieces], remark),
-        )
+        texts_of = self._measure_texts(clip, unique, remark)
         if texts_of.remark:
             remark(texts_of.remark)
 
@@ -170,6 +163,24 @@ class _ClipMetric(Metric):
             scores[start : start + len(chunk)] = _combine(by_image, by_text)
 
         return scores
+
+    def _measure_texts(
+        self, clip: Clip, texts: Sequence[str], remark: Callable[[str], None]
+    ) -> TextDirections:
+        """Return the directions of texts behind the prefix, which a piece of a long one has as well."""
+
+        def encode(pieces: Sequence[str]) -> Features:
+            return clip.texts([self.prefix + piece for piece in pieces], remark)
+
+        features = encode(texts)
+        return measure_texts(
+            texts,
+            features,
+            long_positions=find_positions(features, 1),
+            policy=self.long,
+            fits=lambda text: clip.fits(self.prefix + text),
+            encode=encode,
+        )
 
 
 def _closest(candidates: Floats, references: Sequence[Floats]) -> Floats:

@@ -230,14 +230,7 @@ def list_notes(
         if counts[name] < total:
             yield f"partial: {counts[name]:,} of the {total:,} images of {name}."
 
-    counts_of_copies: list[str] = []
-    for scored in scores.systems:
-        head = _head(scored, scores)
-        own_references = find_own_references(scored.items)
-        if own_references.n_copies:
-            count = own_references.count()
-            counts_of_copies.append(f"{head}: {count}" if head else count)
-    if counts_of_copies:
+    if counts_of_copies := _count_copies(scores):
         yield (
             f"{'; '.join(counts_of_copies)}. These captions are scored against themselves, and too high: remove them from "
             "the references."
@@ -267,6 +260,18 @@ def list_notes(
     if scores.kept_captions is not None and choices.keep is not None:
         metric, threshold = choices.keep
         yield f"Kept {len(scores.kept_captions):,} of {fewest:,}: {metric} of {threshold!r} or more."
+
+
+def _count_copies(scores: CaptionScores) -> list[str]:
+    """Say of each system how many of its captions are among their references, if any is."""
+    counts_of_copies: list[str] = []
+    for scored in scores.systems:
+        own_references = find_own_references(scored.items)
+        if own_references.n_copies:
+            head = _head(scored, scores)
+            count = own_references.count()
+            counts_of_copies.append(f"{head}: {count}" if head else count)
+    return counts_of_copies
 
 
 def _captions_note(counts: Mapping[str, int], scores: CaptionScores) -> str:

@@ -187,9 +187,7 @@ class TrainingSession:
             InputError: if a loss is not finite, there is no batch, or a checkpoint is damaged or belongs
                 to another training.
         """
-        checkpoint = None
-        if self.folder is not None:
-            checkpoint = self.folder / f"checkpoint-{stage}.pt"
+        checkpoint = self._find_checkpoint(stage)
         state = _TrainingState(module, optimizer, scheduler)
         state.load(checkpoint, self._fingerprint, self.device)
         saved_at = time.monotonic()
@@ -199,9 +197,7 @@ class TrainingSession:
             while state.epoch < epochs and not state.is_stale(patience):
                 number = state.epoch
                 self.reseed(stage, number)
-                batches = steps(self.rng(stage, number), number)
-                row = state.train_epoch(stage, batches, loss)
-
+                row = state.train_epoch(stage, steps(self.rng(stage, number), number), loss)
                 validation = _validate(module, validate)
                 score = validation if higher_is_better else -validation
                 row["validation"] = validation
@@ -218,6 +214,10 @@ class TrainingSession:
                     advance.add_detail(state.describe(validation))
 
         self._take_best_epoch(module, state)
+
+    def _find_checkpoint(self, stage: str) -> Path | None:
+        """Return the file that keeps a stage's state; None where none is kept."""
+        return None if self.folder is None else self.folder / f"checkpoint-{stage}.pt"
 
     def _take_best_epoch(self, module: torch.nn.Module, state: _TrainingState) -> None:
         """Give a module the weights of its best epoch, and keep the rows of all epochs."""

@@ -83,16 +83,12 @@ def load_uniter(
             f"{path}: {sizes.hidden} dimensions are not a whole number of attention heads of 64; set heads"
         )
 
-    present: list[Head] = []
-    for possible_head, name in HEADS.items():
-        if f"{name}.weight" in tensors:
-            present.append(possible_head)
+    present = _find_heads(tensors)
     if head is not None and head not in present:
         remedy = "; a checkpoint of UNITER? metric umic_c rates with it" if head == "rank" else ""
         raise InputError(f"{path}: no head {HEADS[head]}{remedy}")
 
-    # The random weights are overwritten.
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]):  # the random weights are overwritten
         network = Uniter(sizes, dropout)
 
     required: list[Head] = [head] if head else present
@@ -119,6 +115,15 @@ def load_uniter(
         network.start_ranking()
 
     return network.eval()
+
+
+def _find_heads(tensors: Mapping[str, Tensor]) -> list[Head]:
+    """Return the heads that a checkpoint has."""
+    heads: list[Head] = []
+    for head, name in HEADS.items():
+        if f"{name}.weight" in tensors:
+            heads.append(head)
+    return heads
 
 
 def _check_matrices(path: Path, tensors: Mapping[str, Tensor], names: Sequence[str]) -> None:

@@ -217,10 +217,7 @@ class Leaderboards:
         )
 
         columns = self.columns[challenge.name]
-        for submission in submissions:
-            if submission.result is not None:
-                self._results[submission.id] = _ShownResult.of(submission.result, columns)
-
+        self._remember_results(submissions, columns)
         if request.phase != ALL_PHASES:
             submissions = [s for s in submissions if s.phase == request.phase]
 
@@ -254,6 +251,13 @@ class Leaderboards:
             disqualified=[s for s in submissions if s.standing == "disqualified"],
             is_published=status.is_published,
         )
+
+    def _remember_results(
+        self, submissions: Sequence[Submission], columns: Sequence[ScoreColumn]
+    ) -> None:
+        for submission in submissions:
+            if submission.result is not None:
+                self._results[submission.id] = _ShownResult.of(submission.result, columns)
 
     def _list_entries(
         self,

@@ -8,7 +8,7 @@ import math
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Path, Request, Response
 
@@ -20,6 +20,7 @@ from ...web.visitors import RowNumber, field_value, form_schema
 from ..export import export_files
 from ..forms.course import RaterProgress
 from ..rater_figures import compute_rater_figures, excluded_raters
+from ..store.study_database import TableRows
 from .site import CurrentSite, StudySite
 
 _FORM = form_schema("token", "why", "sure", "note", "many")
@@ -43,20 +44,8 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
     agreement, undefined_measures = _split_measures(measures)
     figures = await asyncio.to_thread(compute_rater_figures, store, rows)
 
-    # Where raters check each other, a unit needs an answer for each stage.
-    answers_needed: dict[int, int] = {}
-    answers_given: dict[int, int] = {}
-    for row in rows["units"]:
-        if row["pool"] == "main":
-            unit = store.units[row["id"]]
-            answers_needed[unit.id] = len(unit.stages) or site.study.ratings
-            answers_given[unit.id] = row["given"]
-    units_by_answers = Counter(answers_given.values())
-    n_done = 0
-    for unit_id, n_given in answers_given.items():
-        # More answers than a unit needs do not make up for those that others lack.
-        n_done += min(n_given, answers_needed[unit_id])
-
+    unit_answers = _count_answers(site, rows)
+    units_by_answers = Counter(answers.n_given for answers in unit_answers)
     form_cells: dict[int, dict[str, Any]] = {}
     for row in rows["raters"]:
         progress = RaterProgress(row["state"], row["points"])
@@ -85,13 +74,32 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
         undefined_measures=undefined_measures,
         participants_link=_participants_link(site, request),
         units_by_answers=sorted(units_by_answers.items()),
-        n_done=n_done,
-        n_needed=sum(answers_needed.values()),
+        # More answers than a unit needs do not make up for those that others lack.
+        n_done=sum(min(answers.n_given, answers.n_needed) for answers in unit_answers),
+        n_needed=sum(answers.n_needed for answers in unit_answers),
         answers_over_time=_answers_over_time(times),
         events=rows["events"][-50:][::-1],
         invitations=rows["invitations"],
         format_time=format_time,
     )
+
+
+class _UnitAnswers(NamedTuple):
+    """How many answers a unit has got, and how many it needs."""
+
+    n_given: int
+    n_needed: int
+
+
+def _count_answers(site: StudySite, rows: TableRows) -> list[_UnitAnswers]:
+    """Return the numbers of answers of each unit that is assigned to raters."""
+    counts: list[_UnitAnswers] = []
+    for row in rows["units"]:
+        if row["pool"] == "main":
+            # Where raters check each other, a unit needs an answer for each stage.
+            n_stages = len(site.store.units[row["id"]].stages)
+            counts.append(_UnitAnswers(row["given"], n_stages or site.study.ratings))
+    return counts
 
 
 @router.post("/raters/{number}/{action}", openapi_extra=_FORM)
