@@ -28,13 +28,9 @@ from ...datasets.reading.caption_files import (
 from ...datasets.reading.caption_ids import match_image_ids
 from ...metrics.base import Metric
 from ..evaluation.caption_ranges import CaptionRange, measure_range
-from ..evaluation.caption_scores import (
-    CaptionScores,
-    Evidence,
-    MetricReliability,
-    keep_captions,
-    load_evidence,
-)
+from ..evaluation.caption_scores import CaptionScores, keep_captions
+from ..evaluation.evidence import Evidence, load_evidence
+from ..evaluation.reliability import MetricReliability
 from ..options.python_function import make_function
 from ..options.score import DocumentFrequencyOptions, NamedFile, ScoreOptions
 from ..reporting.run_results import Results

@@ -2,7 +2,7 @@
 
 A correlation that was measured on captions of ten words says nothing of captions of a hundred, or of Chinese ones.
 `results/published/ranges.json` has the range of each dataset that papers print numbers of (`scripts/published/measure_ranges.py`
-writes it), and each run's `run.json` those of its datasets; `caption_scores` compares them with a user's captions.
+writes it), and each run's `run.json` those of its datasets; `evidence` compares them with a user's captions.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ from ..runs.frames import records_of
 from ..runs.tables import format_coefficient
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import find_coefficient
-from .caption_scores import MetricReliability, count_systems, describe_judgements
+from .evidence import count_systems
 from .pair_tests import Finding, PairTests, Standing
+from .reliability import MetricReliability, describe_judgements
 from .wording import list_words
 
 

@@ -23,7 +23,7 @@ from ...datasets.reading.shard_rows import CorruptError
 from ...metrics.base import Metric
 from ...metrics.rows import Rows
 from ..evaluation.caption_ranges import measure_range
-from ..evaluation.caption_scores import load_evidence
+from ..evaluation.evidence import load_evidence
 from ..options.large import ROWS, LargeOptions
 from ..runs.progress_bar import RowProgress
 from ..runs.results import (

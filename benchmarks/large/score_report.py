@@ -12,7 +12,8 @@ import pandas as pd
 
 from ...metrics.base import Metric, Unavailability
 from ..evaluation.caption_ranges import CaptionRange
-from ..evaluation.caption_scores import Evidence, MetricReliability, reliability_notes
+from ..evaluation.evidence import Evidence
+from ..evaluation.reliability import MetricReliability, reliability_notes
 from ..options.large import LargeOptions
 from ..reporting.tables.corpus_score_tables import scale_note
 from ..runs.frames import make_frame

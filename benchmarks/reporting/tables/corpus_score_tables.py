@@ -11,8 +11,9 @@ import pandas as pd
 
 from ....datasets.caption_texts import find_own_references
 from ....metrics.base import Metric
-from ...evaluation.caption_scores import CaptionScores, reliability_notes
+from ...evaluation.caption_scores import CaptionScores
 from ...evaluation.pair_tests import PairTests, Standing
+from ...evaluation.reliability import reliability_notes
 from ...evaluation.trusted_metric import describe_trusted_metric
 from ...evaluation.verdicts import lead_words
 from ...evaluation.wording import CORRECTION_LABELS, half_width_note

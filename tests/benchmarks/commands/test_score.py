@@ -20,12 +20,8 @@ import pytest
 
 from captau.benchmarks.commands.score import ScoreResults, run
 from captau.benchmarks.evaluation.caption_ranges import CaptionRange, Spread
-from captau.benchmarks.evaluation.caption_scores import (
-    OUTSIDE,
-    MetricReliability,
-    Reliability,
-    load_evidence,
-)
+from captau.benchmarks.evaluation.evidence import load_evidence
+from captau.benchmarks.evaluation.reliability import OUTSIDE, MetricReliability, Reliability
 from captau.benchmarks.options.score import ScoreOptions, files_of
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.corpus_scores import select_images
@@ -441,7 +437,7 @@ def test_a_note_counts_the_captions_of_all_systems_that_are_among_their_referenc
 def test_reliability_of_one_metric_imports_no_other() -> None:
     code = """
         import sys
-        from captau.benchmarks.evaluation.caption_scores import load_evidence
+        from captau.benchmarks.evaluation.evidence import load_evidence
         assert list(load_evidence(["rouge_l"], "published").apply_to({}).by_spec) == ["rouge_l"]
         sys.exit("captau.metrics.text.cider" in sys.modules)
     """

@@ -21,7 +21,7 @@ from captau.benchmarks.evaluation.caption_ranges import (
     published_range,
     published_ranges,
 )
-from captau.benchmarks.evaluation.caption_scores import load_evidence
+from captau.benchmarks.evaluation.evidence import load_evidence
 from captau.benchmarks.evaluation.papers.published_numbers import read_numbers
 from captau.conf import group
 from tests.conftest import says

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.evaluation.caption_scores import MetricReliability, Reliability
 from captau.benchmarks.evaluation.pair_tests import PairTests, Standing
+from captau.benchmarks.evaluation.reliability import MetricReliability, Reliability
 from captau.benchmarks.reporting.tables.corpus_score_tables import (
     ScoreChoices,
     describe_agreement,
