@@ -20,8 +20,8 @@ from ..options.declaration import NEEDED, Option
 from ..options.shared import SCORING
 from ..runs.output_folder import list_runs
 from ..scoring.catalog import choices_of
-from .arguments import OWN_FILES
 from .command import Command
+from .overrides import OWN_FILES
 from .registry import COMMANDS, packaged_commands, split_command
 
 #: The widest line of `--help all`.

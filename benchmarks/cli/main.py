@@ -17,8 +17,9 @@ from typing import Any
 
 from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError, one_line
-from .arguments import OWN_FILES, spell_out, split_flags, use_config_dir
+from .arguments import spell_out, split_flags, use_config_dir
 from .command import Command
+from .overrides import OWN_FILES
 from .registry import COMMANDS, packaged_commands, split_command
 from .terminal import PLAIN_LETTERS, show_log, show_text
 

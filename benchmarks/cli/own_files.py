@@ -57,8 +57,9 @@ from ..scoring.catalog import dataset_names, resolve_metrics, usual_protocol
 from ..scoring.protocol import CHOICES, Protocol
 from ..scoring.score_store import OWN
 from ..statistics.coefficients.coefficient import coefficient_names
-from .arguments import EXPERIMENT, EXPERIMENT_GROUP, read_protocol_word, resolve_names
+from .arguments import read_protocol_word
 from .command import Command
+from .overrides import EXPERIMENT, EXPERIMENT_GROUP, resolve_names
 from .stored_options import check_programs
 
 _STORED_KEYS = tuple(option.key for option in STORED)

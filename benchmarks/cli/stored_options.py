@@ -12,8 +12,8 @@ from ..options.declaration import Option
 from ..options.shared import STORED
 from ..runs.finished_run import read_run
 from ..runs.output_folder import find_run
-from .arguments import quoted
 from .command import Command
+from .overrides import quoted
 from .registry import COMMANDS
 
 _KEYS = tuple(option.key for option in STORED)

@@ -11,9 +11,9 @@ from hydra.errors import HydraException
 
 from ...datasets.errors import InputError
 from ..scoring.catalog import choices_of
-from .arguments import EXPERIMENT_GROUP
 from .command import Command
 from .hydra_errors import explain
+from .overrides import EXPERIMENT_GROUP
 
 #: What Hydra reads of a sweep alone, its launcher and its sweeper.
 _OF_SWEEPS = ("hydra/launcher", "hydra/sweeper", "hydra.launcher", "hydra.sweeper")
