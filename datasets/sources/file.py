@@ -63,7 +63,7 @@ _LONG = "; name the column with file.value=; one row a rating is expected; "
 
 
 @dataclass(frozen=True)
-class _Judgements:
+class _OwnJudgements:
     """The rows of a file that count, and what is known of them.
 
     Attributes:
@@ -163,13 +163,13 @@ def load_file(_root: Path, options: JudgementOptions) -> CaptionSet:
     if is_of_pairs:
         options = replace(options, caption_a=pair[0], caption_b=pair[1])
 
-    judgements = _Judgements(
+    judgements = _OwnJudgements(
         table=table, value=value, columns=columns, card=card, options=options, remarks=remarks
     )
     return _load_pairs(judgements) if is_of_pairs else _load_ratings(judgements)
 
 
-def _load_pairs(judgements: _Judgements) -> CaptionSet:
+def _load_pairs(judgements: _OwnJudgements) -> CaptionSet:
     """Load one row a comparison; the columns of both captions are those of the options.
 
     Raises:
@@ -194,7 +194,7 @@ def _load_pairs(judgements: _Judgements) -> CaptionSet:
     return _with_text_remarks(pairs, table.path)
 
 
-def _load_ratings(judgements: _Judgements) -> CaptionSet:
+def _load_ratings(judgements: _OwnJudgements) -> CaptionSet:
     """Load one row a rating, of the column `value`.
 
     Raises:
@@ -348,7 +348,7 @@ def _make_card(table: Table, name: str, columns: Mapping[str, str | None]) -> Ca
     )
 
 
-def _read_pairs(judgements: _Judgements) -> CaptionSet:
+def _read_pairs(judgements: _OwnJudgements) -> CaptionSet:
     """Read one row a comparison.
 
     Raises:
