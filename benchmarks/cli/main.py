@@ -180,7 +180,7 @@ def _read_own_files(command: Command, words: list[str]) -> list[str]:
         words = expand_stored_options(command, words)
     if folder or any(word.lstrip("+").startswith("experiment") for word in words):
         from .hydra_config import store_experiment
-        from .own_files import read_experiments
+        from .own_experiments import read_experiments
 
         for name, node in read_experiments(command, words).items():
             store_experiment(name, node)

@@ -171,7 +171,7 @@ WEIGHTS_DOWNLOAD = Option(
 PLACES = (DATA_ROOT, OUTPUT_DIR, CACHE_ROOT, CACHE_SCORES, CACHE_USE)
 #: What a command has that reads data and serves it.
 SERVED = (DATA_ROOT, CACHE_ROOT, CACHE_USE)
-#: Options that stand for stored ones: Hydra composes an experiment, and `cli.own_files` puts a run's in their place.
+#: Options that stand for stored ones: Hydra composes an experiment, and `cli.stored_options` puts a run's in their place.
 EXPERIMENT = Option(
     "experiment",
     None,
