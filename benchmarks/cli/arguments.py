@@ -189,7 +189,8 @@ def _full_key(key: str, options: Mapping[str, Option]) -> str:
         return _FILE_COLUMNS[key]
 
     full_keys = [name for name in options if name.endswith(f".{key}")]
-    if key in options or not full_keys:
+    # Of a score that is filtered, `keep.dataset` is no dataset to score, as which other commands take the word.
+    if key in options or not full_keys or full_keys == ["keep.dataset"]:
         return key
     if len(full_keys) > 1:
         raise InputError(f"{key}= may be {' or '.join(full_keys)}; write one of them")

@@ -16,6 +16,7 @@ from ...datasets.paths import expand_home
 from ...metrics.spec_text import split_at_commas
 from ..options.declaration import Option
 from .command import Command
+from .option_hints import refuse_option
 
 #: The option of experiments, and their group as Hydra's overrides name it: an experiment's options are the command's.
 EXPERIMENT = "experiment"
@@ -116,8 +117,7 @@ def read_override(
     if key not in options:
         if _may_be_of_own_group(key, words):
             return [word]
-        listed_by = f"captau {command.name} --help all"
-        raise unknown(f"option of captau {command.name}", key, options, listed_by=listed_by)
+        raise refuse_option(command, key, options)
 
     option = options[key]
     if not option.config_group:
@@ -171,8 +171,7 @@ def _check_added_key(command: Command, key: str, options: Mapping[str, Option]) 
     if name in options or "@" in name or name.startswith("hydra"):
         return
     if difflib.get_close_matches(name, options, n=1, cutoff=0.85):
-        listed_by = f"captau {command.name} --help all"
-        raise unknown(f"option of captau {command.name}", key, options, listed_by=listed_by)
+        raise refuse_option(command, key, options)
 
 
 def _list_parts(value: str) -> list[str] | None:

@@ -31,6 +31,7 @@ import pandas as pd
 import yaml
 
 from captau.benchmarks.cli.main import main as captau_main
+from captau.benchmarks.cli.script_options import read_options
 from captau.datasets.errors import InputError
 from captau.server.challenge.definition_file import read_challenges
 from captau.server.challenge.evaluation import make_evaluator
@@ -407,7 +408,7 @@ def fuzz(
 def main() -> int:
     import fuzz_sites  # beside this script
 
-    given = dict(word.split("=", 1) for word in sys.argv[1:])
+    given = read_options(__doc__, ("inputs", "seed"))
     os.environ.setdefault("NO_COLOR", "1")
     n_inputs, seed = int(given.get("inputs", 1000)), int(given.get("seed", 0))
     counts, faults = fuzz(n_inputs - n_inputs // 3, seed)

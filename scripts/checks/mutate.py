@@ -55,6 +55,8 @@ from cosmic_ray.plugins import get_operator, operator_names
 from hypothesis import Phase, settings
 from scipy.stats import binomtest
 
+from captau.benchmarks.cli.script_options import read_options
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = """benchmarks/cli benchmarks/commands benchmarks/evaluation benchmarks/large benchmarks/options
 benchmarks/regression benchmarks/reporting benchmarks/runs benchmarks/scoring benchmarks/statistics
@@ -376,7 +378,7 @@ def print_row(name: str, counts: Counter[str]) -> None:
 
 def main(words: list[str]) -> None:
     options = {"mutants": "40", "seed": "1", "workers": "1", "only": ",".join(PACKAGES.split())}
-    options |= dict(word.split("=", 1) for word in words)
+    options |= read_options(__doc__, options, words)
     count, seed = int(options["mutants"]), int(options["seed"])
     packages = options["only"].split(",")
     mutants = [mutant for name in packages for mutant in draw_mutants(name, count, seed)]

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from captau.benchmarks.cli.script_options import show_manual
 from captau.benchmarks.statistics.bootstrap import (
     StatisticsOptions,
     jackknife,
@@ -232,4 +233,5 @@ def main(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    show_manual(__doc__)
     main(sys.argv[1:])

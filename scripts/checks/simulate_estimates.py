@@ -27,6 +27,7 @@ import numpy as np
 import pandas as pd
 
 import captau
+from captau.benchmarks.cli.script_options import show_manual
 from captau.benchmarks.statistics.prediction_powered import RatedSample, Scores, estimate_mean
 from captau.benchmarks.statistics.rating_plan import allocate, draw, normal_scores, stratify
 
@@ -215,4 +216,5 @@ def _gain_row(dataset: str, n_rated: int, seed: int, tallies: dict[str, Tally]) 
 
 
 if __name__ == "__main__":
+    show_manual(__doc__)
     main(sys.argv[1:])

@@ -24,13 +24,13 @@ with so many errors, and the mean width as a multiple of the first interval's.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 from scipy.stats import beta
 
+from captau.benchmarks.cli.script_options import read_options
 from captau.benchmarks.evaluation.judges.calibration import LEAST_OF_A_KIND
 from captau.benchmarks.statistics.clustered_shares import ClusteredShare, correct_share
 from captau.benchmarks.statistics.distributions import normal_quantile, student_quantile
@@ -237,5 +237,5 @@ def main(n_draws: int, table: str) -> None:
 
 
 if __name__ == "__main__":
-    typed = dict(word.split("=") for word in sys.argv[1:])
+    typed = read_options(__doc__, ("draws", "table"))
     main(int(typed.get("draws", 2000)), typed.get("table", "all"))

@@ -19,6 +19,7 @@ from itertools import product
 
 import numpy as np
 
+from captau.benchmarks.cli.script_options import show_manual
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
 from captau.benchmarks.statistics.panels import PreferencePanel, RatingPanel
 from captau.benchmarks.statistics.significance import PreparedMetric, compare_metrics
@@ -226,4 +227,5 @@ def main(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    show_manual(__doc__)
     main(sys.argv[1:])

@@ -18,6 +18,7 @@ from itertools import product
 import numpy as np
 
 import captau
+from captau.benchmarks.cli.script_options import show_manual
 from captau.metrics.text.tokens.ptb import tokenize
 
 #: The references of a draw; the paper averages five draws.
@@ -116,6 +117,7 @@ def measure(score_of: Callable[[str, list[str]], float], dataset: str, n_draws: 
 
 def main() -> None:
     """Print the table."""
+    show_manual(__doc__)
     n_draws = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     judged = captau.load("pascal50s_votes").items
     texts = {*judged["caption"], *captau.load("pascal50s").items["caption"]}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from captau.benchmarks.cli.script_options import show_manual
 from captau.benchmarks.reporting.charts.figure_files import (
     INK,
     MUTED,
@@ -66,4 +67,5 @@ def main(tables: str) -> None:
 
 
 if __name__ == "__main__":
+    show_manual(__doc__)
     main(sys.argv[1])

@@ -17,6 +17,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from captau.benchmarks.cli.script_options import show_manual
+
 
 def run_notebook(notebook: dict[str, Any]) -> dict[str, Any]:
     """Return a notebook with the outputs of its cells, which share one namespace."""
@@ -94,4 +96,5 @@ def main(paths: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    show_manual(__doc__)
     main(sys.argv[1:])

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from captau.benchmarks.cli.script_options import show_manual
 from captau.benchmarks.commands.reproduce import MATCHES
 from captau.benchmarks.evaluation.papers.published_numbers import mark_printed
 from captau.benchmarks.scoring.catalog import read_config
@@ -87,4 +88,5 @@ def main(run: Path) -> None:
 
 
 if __name__ == "__main__":
+    show_manual(__doc__)
     main(Path(sys.argv[1]))

@@ -13,11 +13,12 @@ from __future__ import annotations
 import hashlib
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import requests
 from uv import find_uv_bin
+
+from captau.benchmarks.cli.script_options import read_options
 
 IMAGE = re.compile(
     r"^(FROM|\s+image:) ([\w./-]+):([\w.-]+)(?:@sha256:[0-9a-f]{64})?(?=\s|$)", re.MULTILINE
@@ -72,7 +73,7 @@ def lock_packages(root: Path, index: str) -> None:
 
 
 def main() -> None:
-    given = dict(word.split("=", 1) for word in sys.argv[1:])
+    given = read_options(__doc__, ("registry", "index", "root"))
     if not {"registry", "index"} <= given.keys():
         raise SystemExit("name both addresses: registry=URL index=URL")
     root = Path(given.get("root", "."))

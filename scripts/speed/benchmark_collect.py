@@ -19,6 +19,7 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
+from captau.benchmarks.cli.script_options import read_options
 from captau.benchmarks.options.sites import CollectOptions
 from captau.server.collect.simulation import PlayRecord, StudyServer, play_all
 from captau.server.collect.store.tables import SCHEMA
@@ -46,7 +47,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def main() -> int:
-    given = dict(word.split("=", 1) for word in sys.argv[1:])
+    given = read_options(__doc__, ("raters", "answers", "pace", "database"))
     raters, answers = int(given.get("raters", 200)), int(given.get("answers", 15))
     pace = float(given.get("pace", 0))
     load_before = os.getloadavg()[0]

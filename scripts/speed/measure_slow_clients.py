@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import http.client
 import socket
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from captau.benchmarks.cli.script_options import read_options
 from captau.benchmarks.options.sites import CollectOptions
 from captau.server.collect.simulation import StudyServer
 
@@ -75,7 +75,7 @@ def report(label: str, waits: list[float]) -> None:
 
 
 def main() -> None:
-    given = dict(word.split("=", 1) for word in sys.argv[1:])
+    given = read_options(__doc__, ("megabytes", "slow", "seconds"))
     seconds, slow = float(given.get("seconds", 20)), int(given.get("slow", 100))
     with tempfile.TemporaryDirectory() as folder:
         database = str(Path(folder) / "site.sqlite3")
