@@ -49,6 +49,10 @@ class Standing:
         # With NaN, which is what is not known, both comparisons are false.
         return not (self.value <= chance or self.low <= chance)
 
+    def is_below(self, chance: float) -> bool:
+        """Say whether the whole interval lies below what chance reaches; no where either is not known."""
+        return self.high < chance
+
     @property
     def key(self) -> str:
         """The name by which tests are looked up."""

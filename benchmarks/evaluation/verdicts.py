@@ -49,15 +49,22 @@ def metric_verdict(
             sentences.append(_own_verdict(standing, standings, tests, coefficient))
             if not standing.is_beyond(chance):
                 numbers = _chance_words(standing, coefficient, head, chance)
-                sentences.append(
-                    f"{standing.label} does not agree with people beyond chance ({numbers})."
-                )
+                reading = "does not agree with people beyond chance"
+                if standing.is_below(chance):
+                    reading = "orders captions against people"
+                sentences.append(f"{standing.label} {reading} ({numbers}).")
         return " ".join(sentences)
 
     best = standings[0]
     number = f"{head} {format_coefficient(best.value, coefficient)}"
     if not best.is_beyond(chance):
         numbers = _chance_words(best, coefficient, head, chance)
+        if best.is_below(chance):
+            subject = "Every metric orders" if len(standings) > 1 else f"{best.label} orders"
+            named = (
+                f"; the best is {best.label} ({numbers})" if len(standings) > 1 else f" ({numbers})"
+            )
+            return f"{subject} captions against people{named}."
         return f"No metric agrees with people beyond chance; the best is {best.label} ({numbers})."
     sentence = f"{best.label} reaches {number}"
     if len(standings) > 1:

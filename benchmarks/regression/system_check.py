@@ -43,7 +43,7 @@ from ..statistics.intervals import correct_p_values
 from ..statistics.significance import MetricDifference
 from .check import Checked, count_metrics
 from .choices import SystemCheckChoices
-from .differences import Difference, format_change, make_difference_table
+from .differences import Difference, make_difference_table
 from .system_baseline import SystemBaseline, digest_references, is_baseline
 
 #: What the two systems are called in tables.
@@ -373,7 +373,8 @@ class SystemCheck:
                     subject=style.label,
                     before=cells[0].text,
                     now=cells[1].text,
-                    change=format_change(change.old * style.scale, change.new * style.scale),
+                    # As the table prints it.
+                    change=f"{cells[2].printed:+.{style.decimals}f}",
                     cause=cause,
                     fails=change.is_worse,
                 )

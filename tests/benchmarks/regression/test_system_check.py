@@ -297,14 +297,14 @@ def test_the_table_and_the_lines_of_three_metrics_in_whole(files, monkeypatch):
     assert faults[0].startswith("All 20 captions are one text, 'a red square on white'")
     assert result.summary == (
         "worse.json fell significantly below whole.json by BLEU-1 (-31.9), ROUGE-L (-26.1), "
-        "ROUGE-1 (-30) (tested: 3 metrics)"
+        "ROUGE-1 (-30.0) (tested: 3 metrics)"
     )
     assert [
         (d.metrics, d.subject, d.before, d.now, d.change, d.fails) for d in result.differences
     ] == [
         (("bleu_1",), "BLEU-1", "100.0", "68.1", "-31.9", True),
         (("rouge_l",), "ROUGE-L", "100.0", "73.9", "-26.1", True),
-        (("rouge_1",), "ROUGE-1", "100.0", "70.0", "-30", True),
+        (("rouge_1",), "ROUGE-1", "100.0", "70.0", "-30.0", True),
     ]
     assert (result.metrics, result.dataset) == (tuple(names), "whole.json")
 
@@ -376,7 +376,7 @@ def test_where_no_fall_could_be_significant_the_check_says_so(five, capsys, monk
     with pytest.raises(SystemExit) as stopped:
         main([*options, "tolerance=0.02"])
     assert stopped.value.code == 1
-    assert "gone.json fell by more than 0.02 below whole.json by ROUGE-L (-100)" in (
+    assert "gone.json fell by more than 0.02 below whole.json by ROUGE-L (-100.0)" in (
         capsys.readouterr().out
     )
 
