@@ -150,6 +150,9 @@ def _join(
     for name, frames_of_name in parts_by_name.items():
         frames[name] = pd.concat(frames_of_name, ignore_index=True)
 
+    # Only systems that were compared have wins, and strengths instead of mean ratings.
+    wins = frames.get("wins.csv")
+    preference_datasets = set() if wins is None else set(wins["dataset"])
     measures = "which captioning systems people prefer"
     record = prepared_datasets.record(
         "rank", options.configuration, measures, clock, n_finished=len(parts)
@@ -161,7 +164,7 @@ def _join(
         frames,
         record,
         tables=tables,
-        figures=system_figure(frames["systems.csv"]) | figures,
+        figures=system_figure(frames["systems.csv"], preference_datasets) | figures,
         objective=mean_of(objectives),
     )
 

@@ -407,9 +407,12 @@ def _details(finished: FinishedRun) -> list[ResultTable]:
     for spec, signature in record.get("signatures", {}).items():
         style = styles.get(spec, {})
         signatures.append(Row(style.get("label", spec), [style.get("kind", ""), signature]))
-    tables = [
-        ResultTable("Metrics and their signatures", "metric", ["kind", "signature"], signatures)
-    ]
+    heads = ["kind", "signature"]
+    # Commands that print no kinds keep none.
+    if not any(row.cells[0] for row in signatures):
+        heads = heads[1:]
+        signatures = [replace(row, cells=row.cells[1:]) for row in signatures]
+    tables = [ResultTable("Metrics and their signatures", "metric", heads, signatures)]
     versions = [Row(name, [number]) for name, number in record.get("versions", {}).items()]
     version_table = ResultTable("Versions", "package", ["version"], versions)
 

@@ -11,11 +11,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..evaluation.caption_scores import UNKNOWN
 from ..evaluation.headline import find_headline, sort_by_headline
 from ..evaluation.measured_dataset import row_key
 from ..evaluation.pair_tests import PairTests, Standing
 from ..evaluation.verdicts import metric_verdict
-from ..evaluation.wording import CORRECTION_LABELS, interval_words, system_level_note
+from ..evaluation.wording import (
+    CORRECTION_LABELS,
+    interval_words,
+    list_words,
+    system_level_note,
+)
 from ..runs.frames import records_of
 from ..runs.tables import (
     MISSING,
@@ -55,9 +61,13 @@ class CoefficientTable:
         """Describe the captions, their judgements and the protocol in a line."""
         part = self.part
         counts = part.correlations[["n_items", "n_ratings"]].max()
+        n_items, n_ratings = int(counts["n_items"]), int(counts["n_ratings"])
         has_pairs_alone = are_of_preferences(part.correlations["coefficient"]).all()
+        # A coefficient without a value counts nothing, though people judged the captions.
+        if part.correlations["value"].isna().all() and not has_pairs_alone:
+            n_items, n_ratings = len(part.items), len(part.ratings)
         unit = "preference pair" if has_pairs_alone else "rating"
-        sizes = f"{count_of(int(counts['n_items']), 'caption')}, {count_of(int(counts['n_ratings']), unit)}"
+        sizes = f"{count_of(n_items, 'caption')}, {count_of(n_ratings, unit)}"
         options: Any = part.run.run.get("protocols", {}).get(part.dataset)
         try:
             protocol = Protocol.from_record(options)
@@ -192,10 +202,12 @@ class CoefficientTable:
         n_images = part.run.run.get("n_images", {}).get(part.dataset)
         return PairTests.of_ranks(standings, statistics, n_images, part.n_systems)
 
-    def _interval(self, metric: str, column: tuple[str, str]) -> Cell:
-        """Return the cell of an interval's ends."""
+    def _interval(self, metric: str, column: tuple[str, str]) -> AnyCell:
+        """Return the cell of an interval's ends; empty where the run has no such row."""
         row = self.row_by_key.get((metric, *column))
-        if row is None or pd.isna(row["ci_low"]):
+        if row is None:
+            return ""
+        if pd.isna(row["ci_low"]):
             return Cell(MISSING)
         low = format_coefficient(float(row["ci_low"]), column[1])
         high = format_coefficient(float(row["ci_high"]), column[1])
@@ -213,7 +225,7 @@ class CoefficientTable:
             columns.append([*mark_best(cells[:n_metrics]), *cells[n_metrics:]])
 
             intervals = [self._interval(metric, column) for metric in self.names]
-            has_intervals = any(interval.text != MISSING for interval in intervals)
+            has_intervals = any(str(interval) not in ("", MISSING) for interval in intervals)
             if has_intervals and find_coefficient(column[1]).is_summary(column[0]):
                 heads.append("interval")
                 columns.append([*intervals])
@@ -251,9 +263,14 @@ def list_notes(part: RunDataset, heads: set[str]) -> list[str]:
         notes.append(styles.get(metric, {}).get("note", ""))
 
     missing = part.run.find_reasons(part.dataset)
+    # A reason that several metrics share stands once.
+    labels_by_reason: dict[str, list[str]] = {}
     for metric, reason in missing.items():
-        label = part.label(metric)
-        notes.append(TableNote(f"{label} is missing: {reason}.", (label,)))
+        labels_by_reason.setdefault(str(reason), []).append(part.label(metric))
+    for reason, labels in labels_by_reason.items():
+        is_or_are = "is" if len(labels) == 1 else "are"
+        names = list_words(labels, len(labels))
+        notes.append(TableNote(f"{names} {is_or_are} missing: {reason}.", tuple(labels)))
 
     is_missing = part.correlations["metric"].isin(list(missing))
     undefined = part.correlations[part.correlations["value"].isna() & ~is_missing]
@@ -316,7 +333,7 @@ class ScoreTable:
                 cell = self._cell(system, metric)
                 cells.append(replace(cell, emphasis="best") if system in best_systems else cell)
             if has_agreement:
-                cells.append(part.agreement[metric] or MISSING)
+                cells.append(part.agreement[metric] or UNKNOWN)
             rows.append(Row(part.label(metric), cells))
 
         heads = list(part.systems)

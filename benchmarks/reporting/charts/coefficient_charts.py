@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,8 +33,11 @@ from ..run_parts import FLOORS_AND_CEILINGS, RunDataset
 from . import figure_files as figures
 from .figure_files import SERIES, Chart, Square, UnavailableChart
 
-#: The most panels of the overview beside one another, which fill the width of a page.
+#: The most panels of the overview beside one another, which fill the width of a page, and the least width of one in inches.
 _MOST_PANELS = 8
+_PANEL_WIDTH = 0.85
+#: The letters of a panel's title that have room on a line, per inch of its width.
+_LETTERS_PER_INCH = 15
 _VALUE_AND_ENDS = ("value", "ci_low", "ci_high")
 #: Up to this a corrected p-value counts as significant, where the run says nothing else.
 LEVEL = 0.95
@@ -58,6 +62,9 @@ def category_charts(part: RunDataset) -> Iterator[Chart]:
 
 
 def _forests(part: RunDataset, rows: pd.DataFrame, kind: str) -> Iterator[Chart]:
+    if rows["value"].isna().all():
+        raise UnavailableChart("no metric has a value here")
+
     for (dimension, coefficient), of_column in groups_of(rows, "dimension", "coefficient"):
         yield _forest_chart(part, of_column, dimension, coefficient, kind)
 
@@ -151,11 +158,13 @@ def make_overview_chart(overview: DatasetsOverview) -> Chart:
     labels = [overview.styles[metric].label for metric in metrics]
     kinds = [overview.styles[metric].kind for metric in metrics]
     panels: list[tuple[str, str, Mapping[str, Any]]] = []
+    symbols: list[str] = []
     for column in overview.columns:
         # A dataset on which no metric has a value gets no panel.
         if not np.isnan([column.value(metric) for metric in metrics]).all():
             symbol = find_coefficient(column.coefficient).symbol
-            panels.append((f"{column.title}\n{symbol}", column.coefficient, column.rows))
+            panels.append((column.title, column.coefficient, column.rows))
+            symbols.append(symbol)
 
     if overview.joint.values:
         nothing = Interval()
@@ -163,17 +172,23 @@ def make_overview_chart(overview: DatasetsOverview) -> Chart:
         for metric, value in overview.joint.values.items():
             ends = overview.joint.intervals.get(metric, nothing)
             means[metric] = {"value": value, "ci_low": ends.low, "ci_high": ends.high}
-        panels.append((f"{MEAN}\n", JOINT_KEY[1], means))
+        panels.append((MEAN, JOINT_KEY[1], means))
+        symbols.append("")
 
     def draw() -> Any:
-        width, height = 0.85, 0.75 + 0.17 * len(metrics)
-        figure, axes = figures.make_panels(len(panels), _MOST_PANELS, width, height)
+        # Rows of panels are as long as one another, and the longest fills the page.
+        n_rows = -(-len(panels) // _MOST_PANELS)
+        n_in_row = -(-len(panels) // n_rows)
+        width = _PANEL_WIDTH if n_rows == 1 else _PANEL_WIDTH * _MOST_PANELS / n_in_row
+        height = 0.75 + 0.17 * len(metrics)
+        figure, axes = figures.make_panels(len(panels), n_in_row, width, height)
         for number, (axis, (title, coefficient, rows)) in enumerate(zip(axes, panels, strict=True)):
             frame = make_frame([rows.get(metric, {}) for metric in metrics], _VALUE_AND_ENDS)
             _plot_intervals(axis, frame, kinds, find_coefficient(coefficient).scale)
-            axis.set_title(title.replace("-", "-\n", 1), fontsize=7)
+            lines = textwrap.wrap(title, width=int(_LETTERS_PER_INCH * width))
+            axis.set_title("\n".join([*lines, symbols[number]]), fontsize=7)
             axis.set_ylim(len(metrics) - 0.5, -0.5)
-            is_first = number % _MOST_PANELS == 0
+            is_first = number % n_in_row == 0
             axis.set_yticks(range(len(metrics)), labels if is_first else [""] * len(labels))
             for tick, kind in zip(axis.get_yticklabels(), kinds, strict=True):
                 tick.set_fontweight("bold" if kind == "given" else "normal")

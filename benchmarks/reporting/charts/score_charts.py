@@ -41,10 +41,19 @@ from .rating_charts import coarsen_scale, rated_scales
 
 #: How many points of a curve are drawn.
 POINTS = 150
+#: Why a dataset on which no metric could be computed has no chart of scores.
+NO_SCORES = "no metric has scores here"
 
 
 def violin_charts(part: RunDataset) -> Iterator[Chart]:
-    """Draw each metric's scores by the level of the rating, a chart a dimension and metric."""
+    """Draw each metric's scores by the level of the rating, a chart a dimension and metric.
+
+    Raises:
+        UnavailableChart: where no metric has scores.
+    """
+    if part.scores.empty:
+        raise UnavailableChart(NO_SCORES)
+
     for dimension, scale in rated_scales(part).items():
         coarse_scale = coarsen_scale(scale)
         points = select_ratings(part, dimension)
@@ -160,6 +169,8 @@ def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
     for dimension in part.scales:
         columns[f"people: {dimension}"] = part.people(dimension)
     frame = pd.DataFrame(columns, index=part.items.index)
+    if not metrics:
+        raise UnavailableChart(NO_SCORES)
     if len(frame.columns) < 2:
         raise UnavailableChart("one metric alone has nothing to be compared with")
 
@@ -222,8 +233,11 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
     """Draw precision over recall of metrics as filters of captions, a chart a dimension.
 
     Raises:
-        UnavailableChart: where no dimension tells good captions from bad ones.
+        UnavailableChart: where no metric has scores, or no dimension tells good captions from bad ones.
     """
+    if part.oriented.empty:
+        raise UnavailableChart(NO_SCORES)
+
     reasons: list[str] = []
     scales = rated_scales(part)
     definition = part.good

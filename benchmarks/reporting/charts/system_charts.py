@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -114,11 +114,14 @@ def system_violin_charts(part: ScoredCaptions) -> Iterator[Chart]:
 MAX_DRAWN_SYSTEMS = 200
 
 
-def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
+def system_figure(
+    systems: pd.DataFrame, preference_datasets: Collection[str] = ()
+) -> dict[str, bytes]:
     """Draw mean ratings, or strengths, with intervals, a panel a dataset and dimension, the best system on top.
 
     Args:
         systems: the rows of `systems.csv`.
+        preference_datasets: the datasets whose values are log strengths; those of others are mean ratings.
 
     Returns:
         the figure as files by name; none without matplotlib, or of more than `MAX_DRAWN_SYSTEMS`.
@@ -143,7 +146,8 @@ def system_figure(systems: pd.DataFrame) -> dict[str, bytes]:
             axis.invert_yaxis()
             axis.locator_params(axis="x", nbins=5)
             axis.set_title(", ".join(map(str, names)))
-            axis.set_xlabel("mean rating or log strength")
+            is_strength = names[0] in preference_datasets
+            axis.set_xlabel("log strength" if is_strength else "mean rating")
         return figures.files_of(figure, "systems")
 
 

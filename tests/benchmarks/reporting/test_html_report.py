@@ -370,6 +370,26 @@ def test_a_run_of_another_command_has_its_tables(tmp_path):
     assert "|:--" not in page
 
 
+def test_a_dataset_on_which_no_metric_could_be_computed_says_so_once(tmp_path):
+    (tmp_path / "mine.csv").write_text(
+        "image,caption,value\n1.jpg,a dog,1\n1.jpg,a cat,2\n2.jpg,two men,5\n2.jpg,a man,3\n"
+    )
+    captau.bench(
+        ["demo", "file"],
+        ["bleu_1", "rouge_l"],
+        file={"path": str(tmp_path / "mine.csv"), "low": 1, "high": 5},
+        statistics={"interval": "none"},
+        output_dir=tmp_path / "run",
+    )
+    assert run_captau("report", f"run={tmp_path / 'run'}") == 0
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    section = page[page.index('<h2 id="d2">') :]
+    assert "4 captions, 4 ratings" in section
+    assert section.count("BLEU-1 and ROUGE-L are missing: needs references") == 1
+    assert "Filtering captions by a metric: no metric has scores here." in section
+    assert "Coefficients with intervals: no metric has a value here." in section
+
+
 def test_a_table_of_a_run_cannot_bring_html():
     page = render_markdown(
         "**a <b>**\n\n| <script>x</script> | b |\n|:--|--:|\n| <img src=x> | 1 |\n"
@@ -418,10 +438,10 @@ def test_a_browser_sorts_filters_and_opens_a_caption(looked_at, demo):
     button = heads.nth(at).locator("button")
     button.press("Enter")
     assert heads.nth(at).get_attribute("aria-sort") == "descending"
-    # The floors of preferences have no τ_c.
+    # Two metrics and three rows of what people reach; the floors of preferences have no τ_c.
     values = [number_of(t) for t in texts(page, cells) if t]
     assert values == sorted(values, reverse=True)
-    assert len(values) == 4
+    assert len(values) == 5
     button.press("Enter")
     assert heads.nth(at).get_attribute("aria-sort") == "ascending"
     assert [number_of(t) for t in texts(page, cells) if t] == sorted(values)
@@ -533,3 +553,18 @@ def test_a_browser_marks_the_words_that_are_blamed(looked_at, blamed):
 def test_a_phone_needs_no_sideways_scrolling(looked_at, demo):
     page = looked_at(demo, width=390)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_links_of_many_datasets_all_show(looked_at, demo, width):
+    page = looked_at(demo, width=width)
+    # As many links as a run of sixteen datasets has.
+    page.evaluate("""() => {
+        const list = document.querySelector("nav ul");
+        for (let k = 0; k < 16; k++) list.append(list.firstElementChild.cloneNode(true));
+    }""")
+    ends = page.eval_on_selector_all(
+        "nav a", "links => links.map(link => link.getBoundingClientRect().right)"
+    )
+    assert len(ends) == 19
+    assert max(ends) <= width

@@ -88,8 +88,8 @@ def test_coefficients_stand_beside_their_intervals_and_ranks() -> None:
     assert lines_of(table) == [
         ("M", ["40.0", "30.0 – 50.0", "1", "40.0", "", "60.0", "50.0 – 70.0", "given"]),
         ("A", ["20.0", "10.0 – 30.0", "2", "40.0", "70.0", "80.0", "70.0 – 90.0", "learned"]),
-        ("U", [MISSING, MISSING, "", "", "", "", MISSING, "learned"]),
-        ("CEILING_ORACLE", ["90.0", "80.0 – 95.0", "", "", "", "", MISSING, "people"]),
+        ("U", [MISSING, MISSING, "", "", "", "", "", "learned"]),
+        ("CEILING_ORACLE", ["90.0", "80.0 – 95.0", "", "", "", "", "", "people"]),
     ]
     # The best of M, A and U in the columns 0, 3, 4 and 5; what people reach does not compete.
     assert best_of(table) == {(0, 0), (0, 3), (1, 3), (1, 4), (1, 5)}
@@ -229,7 +229,7 @@ def test_systems_are_columns_and_the_best_of_a_row_are_bold() -> None:
     assert (table.title, table.corner) == ("Scores of all captions together", "metric")
     assert table.heads == ["y", "x", "z", "agreement with people"]
     cells = ["0.25", "0.50 ± 0.15", "0.10 ± 0.05"]
-    assert lines_of(table) == [("M", [*cells, "τ_c 10.0 on d"]), ("N", [*cells, MISSING])]
+    assert lines_of(table) == [("M", [*cells, "τ_c 10.0 on d"]), ("N", [*cells, "not known"])]
     assert best_of(table) == {(0, 0), (0, 1), (1, 2)}
     assert table.notes == ["Bold: the best system of a row.", "more"]
     tested = ScoreTable(systems("x", "y", differences=[1])).table()
