@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..evaluation.caption_scores import UNKNOWN
 from ..evaluation.headline import find_headline, sort_by_headline
 from ..evaluation.measured_dataset import row_key
 from ..evaluation.pair_tests import PairTests, Standing
+from ..evaluation.reliability import UNKNOWN
 from ..evaluation.verdicts import metric_verdict
 from ..evaluation.wording import (
     CORRECTION_LABELS,
