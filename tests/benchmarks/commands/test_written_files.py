@@ -649,7 +649,7 @@ def test_golden(
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on the PATH")
-@pytest.mark.parametrize("name", filter(writes_latex, CASES))
+@pytest.mark.parametrize("name", list(filter(writes_latex, CASES)))
 def test_tables_compile_in_an_article_without_an_overfull_box(name: str, folder: Path) -> None:
     """What a command writes goes into an article of one column, and of two, as it is."""
     run_captau(*CASES[name], "output_dir=out", "cache.scores=stored")
