@@ -130,7 +130,7 @@ def test_spice_of_clipscore(parsed, data_root):
     assert (values[["tau_c", "tau_b"]] * 100).round(1).tolist() == [44.9, 51.7]
 
 
-@pytest.mark.parametrize(("paper", "cells"), [("thumb_2022", 13), ("umic_2021", 2)])
+@pytest.mark.parametrize(("paper", "cells"), [("thumb_2022", 15), ("umic_2021", 3)])
 def test_spice_matches_to_the_printed_digit(paper, cells, parsed, data_root, tmp_path):
     others = ["bleu_1", "bleu_4", "rouge_l", "meteor", "cider", "sacrebleu", "rouge_score_l"]
     folder = tmp_path / "out"
@@ -143,7 +143,8 @@ def test_spice_matches_to_the_printed_digit(paper, cells, parsed, data_root, tmp
     )
     table = pd.read_csv(folder / "comparison.csv", dtype=str, keep_default_na=False)
     chosen = table[(table["row"] == "SPICE") | (table["column"] == "SPICE")]
-    chosen = chosen[(chosen["match"] != "") & (chosen["dataset"] != "pascal50s")]
+    # PASCAL-50S is held against draws of references.
+    chosen = chosen[(chosen["match"] != "") & (chosen["dataset"] != "pascal50s_votes")]
     assert list(chosen["match"]) == ["true"] * cells
 
 

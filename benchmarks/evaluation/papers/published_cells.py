@@ -89,22 +89,23 @@ def _drawn_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
     selection = EvaluationSet.select(sources.load(table.dataset), protocol)
     draws = sources.draw_references(selection, options.pool, options.references)
 
+    rows_by_number: dict[int, list[str]] = {}
+    for row in specs:
+        n_draws = options.numbers.get(row, options.number)
+        rows_by_number.setdefault(n_draws, []).append(row)
+
     cells: Cells = {}
-    metrics = [metric(spec) for spec in specs.values()]
-    for depends_on_corpus in (False, True):
-        drawn_metrics = [m for m in metrics if m.depends_on_corpus == depends_on_corpus]
-        if not drawn_metrics:
-            continue
-
-        n_draws = options.number_of_corpus if depends_on_corpus else options.number
+    for n_draws, rows in rows_by_number.items():
+        metrics = {row: metric(specs[row]) for row in rows}
         sources.progress.add_steps(n_draws, f"{table.table}: draws of references")
-        differences = draws.differences(drawn_metrics, policy, n_draws, sources.progress.advance)
-        for row, spec in specs.items():
-            if metric(spec).spec in differences:
-                accuracies = measure_draws(selection, draws, differences[metric(spec).spec])
-                cells |= _accuracy_cells(table, row, accuracies, options)
+        differences = draws.differences(
+            list(metrics.values()), policy, n_draws, sources.progress.advance
+        )
+        for row, drawn_metric in metrics.items():
+            accuracies = measure_draws(selection, draws, differences[drawn_metric.spec])
+            cells |= _accuracy_cells(table, row, accuracies, options)
+            sources.metrics[drawn_metric.spec] = drawn_metric
 
-    sources.metrics.update({m.spec: m for m in metrics})
     return cells
 
 

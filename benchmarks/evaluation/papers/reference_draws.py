@@ -37,7 +37,7 @@ class DrawOptions:
         averaged: the mean of how many draws the paper prints.
         rows: the rows of the table that are computed of draws.
         number: how many draws are made here.
-        number_of_corpus: the same of metrics that count the words of all references anew in every pass over them.
+        numbers: the same by row, of those whose draws take long.
     """
 
     pool: str
@@ -45,7 +45,7 @@ class DrawOptions:
     averaged: int
     rows: tuple[str, ...]
     number: int = 200
-    number_of_corpus: int = 200
+    numbers: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True)

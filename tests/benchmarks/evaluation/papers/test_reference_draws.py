@@ -7,13 +7,17 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
+from captau.benchmarks.evaluation.papers.published_numbers import PaperTable
+from captau.benchmarks.evaluation.papers.published_tables import TableRebuilder
 from captau.benchmarks.evaluation.papers.reference_draws import (
     DrawnAccuracy,
     ReferenceDraws,
     judged_pairs_of,
     measure_draws,
 )
+from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.scoring.score_store import Locations, ScoreStore
 from captau.datasets.schema import CaptionSetBuilder, Card
 from captau.metrics.registry import metric
 from tests.conftest import says
@@ -100,6 +104,43 @@ def test_the_spread_is_two_standard_errors_of_both_means() -> None:
     drawn = DrawnAccuracy(0.6, 0.03, 200)
     assert drawn.spread(5) == pytest.approx(0.06 * (0.205**0.5))
     assert drawn.spread(1) == pytest.approx(0.06 * (1.005**0.5))
+
+
+def test_a_row_whose_draws_take_long_is_drawn_fewer_times() -> None:
+    """Two people's preferences, and all references in a second dataset; ROUGE-L has a number of its own."""
+    builders = {name: CaptionSetBuilder(joins_equal=True) for name in ("pascal50s", "nebula")}
+    for number, (image, first, second) in enumerate(PAIRS[:3]):
+        judged = builders["pascal50s"]
+        a, b = (judged.add_item(image, caption, ("x",)) for caption in (first, second))
+        judged.prefer(str(number), a, b, "X", "a")
+        builders["nebula"].add_item(image, first, REFERENCES[image])
+    caption_sets = {
+        name: builder.build(Card(name, "Made", "1", "", "", ""))
+        for name, builder in builders.items()
+    }
+    table = PaperTable(
+        table="T",
+        kind="correlation",
+        dataset="pascal50s",
+        protocol={"references": "all", "coefficients": ["accuracy"], "dimension": None},
+        rows={"BLEU-1": "bleu_1", "ROUGE-L": "rouge_l"},
+        columns={"X": {"coefficient": "accuracy", "dimension": "X"}},
+        draws={
+            "pool": "nebula",
+            "references": 2,
+            "averaged": 1,
+            "rows": ["BLEU-1", "ROUGE-L"],
+            "number": 7,
+            "numbers": {"ROUGE-L": 3},
+        },
+    )
+    with StepProgress(None) as progress:
+        rebuilder = TableRebuilder(
+            Locations(), (), ScoreStore(None), progress, caption_sets=caption_sets
+        )
+        cells = rebuilder.rebuild("p", table)
+    drawn = {row: cell.note.partition(" of 2 references")[0] for (row, _), cell in cells.items()}
+    assert drawn == {"BLEU-1": "the mean of 7 draws", "ROUGE-L": "the mean of 3 draws"}
 
 
 def test_accuracies_are_those_of_the_draws() -> None:
