@@ -19,6 +19,7 @@ def test_tutorial_game_and_probation_work_by_keyboard(chromium, tmp_path, width)
     with serve_site(site) as url:
         chromium_page = ChromiumPage(chromium, url, width).open().check("landing")
         page = chromium_page.join("Ann").check("tutorial").page
+        check_dots_stand_beside_digits(page)
         turns = []
         for _ in range(12):
             page.wait_for_selector("[data-submit]:enabled")
@@ -53,6 +54,23 @@ def test_tutorial_game_and_probation_work_by_keyboard(chromium, tmp_path, width)
         page.goto(f"{url}/board")
         chromium_page.check("board")
         assert "Ann" in page.text_content("table")
+
+
+def check_dots_stand_beside_digits(page):
+    """Check that the middle of each radio dot is as high as that of its digit."""
+    distances = page.eval_on_selector_all(
+        ".levels label",
+        """labels => labels.map(label => {
+            const input = label.querySelector("input");
+            const text = document.createRange();
+            text.setStartAfter(input);
+            text.setEndAfter(label.lastChild);
+            const [dot, digit] = [input, text].map(part => part.getBoundingClientRect());
+            return Math.abs(dot.top + dot.height / 2 - digit.top - digit.height / 2);
+        })""",
+    )
+    assert len(distances) == 5
+    assert max(distances) < 1.5
 
 
 @pytest.mark.parametrize("width", WIDTHS)
