@@ -1,6 +1,6 @@
 """The inner loops of METEOR, compiled by Numba: phrases of texts, and the alignment of two texts.
 
-`alignment` calls `find_phrases`, `select_paraphrases` and `align`. The module's name keeps the registry from
+`alignment` calls `find_phrases` and `align`. The module's name keeps the registry from
 importing it, so that Numba is only loaded where METEOR is scored. The compiled code is stored beside this
 file (or in the user's cache folder).
 
@@ -26,6 +26,7 @@ STATISTICS = 23
 # Numba compiles a function once more for each of Python's numbers that it is called with, and once for all of NumPy's.
 EXACT, STEM, SYNONYM, PARAPHRASE = np.arange(4)
 ZERO = np.int64(0)
+ONE = np.int64(1)
 #: Columns of `_Matches.table`.
 START1, LENGTH1, LENGTH2, MODULE, NEXT = range(5)
 #: Rows of `_Matches.lists`.
@@ -170,40 +171,6 @@ def find_phrases(
     return first, position[:n].copy(), length[:n].copy(), node[:n].copy()
 
 
-@_compile(types.Tuple((_OUT, _OUT))(_INTS, _INTS, _INTS))
-def select_paraphrases(nodes: Any, first: Any, to: Any) -> Any:
-    """Select the paraphrases of some phrases among themselves.
-
-    Args:
-        nodes: distinct nodes, sorted.
-        first, to: the start of each node's paraphrases, and the paraphrases' nodes.
-
-    Returns:
-        the start of the paraphrases of each of `nodes`, and these as indices into `nodes`, in the
-        table's order.
-    """
-    local = np.full(len(first), -1, np.int32)
-    for i in range(len(nodes)):
-        local[nodes[i]] = i
-
-    local_first = np.zeros(len(nodes) + 1, np.int32)
-    for i in range(len(nodes)):
-        n = local_first[i]
-        for k in range(first[nodes[i]], first[nodes[i] + 1]):
-            n += local[to[k]] >= 0
-        local_first[i + 1] = n
-
-    local_to = np.empty(local_first[-1], np.int32)
-    n = 0
-    for i in range(len(nodes)):
-        for k in range(first[nodes[i]], first[nodes[i] + 1]):
-            if local[to[k]] >= 0:
-                local_to[n] = local[to[k]]
-                n += 1
-
-    return local_first, local_to
-
-
 @_inner
 def _add_match(
     matches: _Matches, n: Any, start2: Any, length2: Any, start1: Any, length1: Any, module: Any
@@ -237,7 +204,9 @@ def _add_match(
 @_inner
 def _add_word_match(matches: _Matches, n: Any, start2: Any, start1: Any, module: Any) -> int:
     """Append the match of one word with one word, as `_add_match` does."""
-    return _add_match(matches, n, start2=start2, length2=1, start1=start1, length1=1, module=module)
+    return _add_match(
+        matches, n, start2=start2, length2=ONE, start1=start1, length1=ONE, module=module
+    )
 
 
 @_inner
@@ -455,7 +424,7 @@ def _match_words(matches: _Matches, texts: _WordedTexts, pair: _TextPair, number
     """Add the matches of single words; return their number, negative if the texts are equal.
 
     Args:
-        number: of the pair, which no other has.
+        number: of the pair, which no other has, from 1.
     """
     key = texts.key
     stem = texts.stem
@@ -507,7 +476,7 @@ def _match_paraphrases(
 
     Args:
         is_reference: whether the text is the reference and the other text the candidate, or the reverse.
-        number: of this pass, which no other has.
+        number: of this pass, which no other has, from 1.
     """
     head = phrases.head
     chain = phrases.chain
@@ -536,10 +505,10 @@ def _match_paraphrases(
                 n = _add_match(
                     matches,
                     n,
-                    start2=position[phrase2],
-                    length2=length[phrase2],
-                    start1=position[phrase1],
-                    length1=length[phrase1],
+                    start2=np.int64(position[phrase2]),
+                    length2=np.int64(length[phrase2]),
+                    start1=np.int64(position[phrase1]),
+                    length1=np.int64(length[phrase1]),
                     module=PARAPHRASE,
                 )
                 q = chain[q]
@@ -652,31 +621,32 @@ def align(
         set_first, sets: the start of each word's synsets, and all of them.
         occurrence_first, position, length, phrase: the phrases in each text, as `find_phrases` returns
             them, numbered as in `to`.
-        to_first, to: the paraphrases of each phrase (`select_paraphrases`).
+        to_first, to: the paraphrases of each phrase (`alignment.select_paraphrases`).
         max_matches: the most matches of a pair.
     """
     texts = _WordedTexts(starts, words, key, stem, function, mask, set_first, sets)
-    head = np.empty(len(to_first), np.int32)
-    chain = np.empty(len(phrase), np.int32)
-    stamp = np.full(len(to_first), -1, np.int64)
+    # All of them of one type, as Numba compiles a function once more for each combination of types that it is called with.
+    head = np.empty(len(to_first), np.int64)
+    chain = np.empty(len(phrase), np.int64)
+    stamp = np.zeros(len(to_first), np.int64)
     phrases = _Phrases(occurrence_first, position, length, phrase, to_first, to, head, chain, stamp)
 
     longest = 0
     for text in range(len(starts) - 1):
         longest = max(longest, starts[text + 1] - starts[text])
     matches = _Matches(
-        np.empty((max_matches, 5), np.int32),  # memory that is never touched costs nothing
-        np.zeros((3, longest), np.int32),
-        np.zeros((2, longest), np.int32),
-        np.empty(len(key), np.int32),
-        np.full(len(key), -1, np.int64),
+        np.empty((max_matches, 5), np.int64),  # memory that is never touched costs nothing
+        np.zeros((3, longest), np.int64),
+        np.zeros((2, longest), np.int64),
+        np.empty(len(key), np.int64),
+        np.zeros(len(key), np.int64),
     )
 
-    alignment = np.empty(longest, np.int32)
+    alignment = np.empty(longest, np.int64)
     paths = np.empty((2 * BEAM, FIELDS), np.int64)
     best = np.empty((BEAM, FIELDS), np.int64)
     used = np.empty((2 * BEAM, longest // WORD_BITS + 1), np.int64)
-    trace = np.empty((longest, 2 * BEAM), np.int32)
+    trace = np.empty((longest, 2 * BEAM), np.int64)
 
     for row in range(len(candidates)):
         text1 = candidates[row]
@@ -691,10 +661,11 @@ def align(
         matches.cover[1, :n2] = 0
         matches.lists[COUNT, :n2] = 0
 
-        n = _match_words(matches, texts, pair, row)
+        # The numbers of pairs and passes begin at 1: 0 stands for none.
+        n = _match_words(matches, texts, pair, row + 1)
         if n >= 0:
             # Phrases of the reference whose paraphrases are in the candidate, then the reverse.
-            for number, is_reference in enumerate((True, False), 2 * row):
+            for number, is_reference in enumerate((True, False), 2 * row + 1):
                 n = _match_paraphrases(matches, n, phrases, pair, is_reference, number)
 
         # Negative where the texts are equal.

@@ -11,6 +11,7 @@ from itertools import chain
 
 import numpy as np
 
+from ..tokens.corpus import spread
 from .index import Index
 from .words import Ints, WordProperties, find_words, make_stemmer, split_words
 
@@ -20,6 +21,31 @@ CHUNK = 4096
 MAX_MATCHES = 1 << 23
 #: Words whose properties are remembered from chunk to chunk.
 _MAX_WORDS = 200_000
+
+
+def select_paraphrases(nodes: Ints, first: Ints, to: Ints) -> tuple[Ints, Ints]:
+    """Select the paraphrases of some phrases among themselves.
+
+    Args:
+        nodes: distinct nodes, sorted.
+        first, to: the start of each node's paraphrases, and the paraphrases' nodes.
+
+    Returns:
+        the start of the paraphrases of each of `nodes`, and these as indices into `nodes`, in the
+        table's order.
+    """
+    place_of_node = np.full(len(first), -1, np.int32)
+    place_of_node[nodes] = np.arange(len(nodes), dtype=np.int32)
+
+    begins = first[nodes].astype(np.int64)
+    sizes = first[nodes + 1] - begins
+    places = place_of_node[to[spread(begins, sizes)]]
+    is_selected = places >= 0
+
+    # How many are selected before the paraphrases of each node begin.
+    n_before = np.append(np.int32(0), np.cumsum(is_selected, dtype=np.int32))
+    starts = np.append(0, np.cumsum(sizes))
+    return n_before[starts], places[is_selected]
 
 
 class WordTable:
@@ -130,7 +156,7 @@ class Aligner:
             index.longest,
         )
         nodes, phrase = np.unique(node, return_inverse=True)
-        to_first, to = _kernel.select_paraphrases(nodes, index.to_first, index.to)
+        to_first, to = select_paraphrases(nodes, index.to_first, index.to)
 
         # The kernel takes its arguments by position alone, in the order of its signature.
         out = np.empty((len(candidates), _kernel.STATISTICS), np.int32)
