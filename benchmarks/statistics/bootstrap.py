@@ -23,7 +23,7 @@ import pandas as pd
 
 from ...datasets.cores import count_cores
 from ...datasets.errors import InputError, unknown
-from .distributions import normal_quantile, normal_share, student_quantile, student_share
+from .distributions import normal_quantile, normal_share, student_quantile
 from .remarks import Note, Remarked, remark
 from .weighted_pairs import Floats, Ints, Statistic
 
@@ -342,8 +342,10 @@ def expand_tail(share: float, n_units: int) -> float:
 
 def narrow_tail(share: float, n_units: int) -> float:
     """Return the share of samples in a tail that holds a share of replicates: the inverse of `expand_tail`."""
+    from scipy.special import stdtr
+
     quantile = normal_quantile(share) / math.sqrt(n_units / (n_units - 1))
-    return student_share(quantile, n_units - 1)
+    return float(stdtr(n_units - 1, quantile))
 
 
 def two_sided_p_value(differences: Floats, n_units: int, options: StatisticsOptions) -> float:
@@ -396,7 +398,9 @@ def student_p_value(
     if error <= 1e-14 * max(1.0, abs(value)):
         return 1.0 if abs(value) <= 1e-12 else min(1.0, floor)
 
-    return min(1.0, max(floor, 2 * student_share(-abs(value) / error, n_units - 1)))
+    from scipy.special import stdtr
+
+    return min(1.0, max(floor, 2 * float(stdtr(n_units - 1, -abs(value) / error))))
 
 
 def smallest_p_value(n_units: int | None, options: StatisticsOptions) -> float:

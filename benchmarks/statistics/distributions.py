@@ -32,8 +32,6 @@ def normal_share(value: float) -> float:
 
 #: From so many degrees of freedom on Student's quantiles are expanded about the normal ones.
 _MANY = 500
-#: From here on the gamma function is near the largest number that there is.
-_LARGE_GAMMA = 150
 
 
 @lru_cache(maxsize=64)
@@ -70,7 +68,7 @@ def student_quantile(share: float, freedom: int) -> float:
 
 
 def student_share(value: float, freedom: int) -> float:
-    """Return the share of Student's t below a value, exact to the last digits of the smallest shares too.
+    """Return the share of Student's t below a value.
 
     Args:
         value: infinity is legal.
@@ -78,59 +76,7 @@ def student_share(value: float, freedom: int) -> float:
     """
     if math.isinf(value):
         return float(value > 0)
-    beyond = _student_outer_share(abs(value), freedom) / 2
-    return beyond if value < 0 else 1 - beyond
-
-
-def _student_outer_share(value: float, freedom: int) -> float:
-    """Return the share of Student's t below -value and above value, for freedom up to many millions.
-
-    It is the incomplete beta function of cosine², freedom / 2 and 1/2 (Abramowitz and Stegun 1964, 26.7.1).
-    """
-    half = freedom / 2
-    square = value**2 / freedom
-    cosine_squared = 1 / (1 + square)
-    sine = value / math.sqrt(freedom + value**2)
-    front = sine * math.exp(-half * math.log1p(square)) * _gamma_ratio(half)
-
-    # The continued fraction converges quickly on one side of the mean of the beta distribution.
-    if value**2 > 3:
-        return front * _beta_fraction(cosine_squared, half, 0.5)
-    return 1 - freedom * front * _beta_fraction(sine**2, 0.5, half)
-
-
-def _gamma_ratio(half: float) -> float:
-    """Return Γ(half + 1/2) / (Γ(half + 1) √π)."""
-    if half < _LARGE_GAMMA:
-        return math.gamma(half + 0.5) / math.gamma(half + 1) / math.sqrt(math.pi)
-
-    # The expansion of the middle binomial coefficients; what is left out is below 1e-16.
-    places = half ** np.arange(6)
-    factors = np.array([1, -1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144])
-    return float((factors / places).sum()) / math.sqrt(math.pi * half)
-
-
-def _beta_fraction(x: float, a: float, b: float) -> float:
-    """Return the continued fraction of the incomplete beta function (Abramowitz and Stegun 1964, 26.5.8).
-
-    It is evaluated from its beginning by Lentz's method (Press et al. 2007, section 6.4).
-    """
-    upper = 1.0
-    lower = 1 / (1 - (a + b) * x / (a + 1))
-    fraction = lower
-    step = 0.0
-    place = 0
-    while abs(step - 1) > 1e-16:
-        place += 1
-        even = place * (b - place) * x / ((a + 2 * place - 1) * (a + 2 * place))
-        odd = -(a + place) * (a + b + place) * x / ((a + 2 * place) * (a + 2 * place + 1))
-        step = 1.0
-        for part in (even, odd):
-            lower = 1 / (1 + part * lower)
-            upper = 1 + part / upper
-            step *= lower * upper
-        fraction *= step
-    return fraction
+    return (1 + math.copysign(_student_central_share(abs(value), freedom), value)) / 2
 
 
 def _student_central_share(value: float, freedom: int) -> float:

@@ -243,6 +243,8 @@ def swap_p_value(differences: Floats) -> float:
     Args:
         differences: shape (n,), multiples of 1/2.
     """
+    from scipy.special import bdtrc, betaln
+
     halves = np.rint(2 * differences).astype(np.int64)
     total = abs(int(halves.sum()))
     if not total:
@@ -253,7 +255,9 @@ def swap_p_value(differences: Floats) -> float:
     chances = np.ones(1)
     for size, n in zip(sizes[:0:-1].tolist(), counts[:0:-1].tolist(), strict=True):
         new_chances = np.zeros(2 * size * n + 1)
-        new_chances[:: 2 * size] = _coin_chances(n)
+        heads = np.arange(n + 1)
+        log_ways = -betaln(heads + 1, n - heads + 1) - math.log(n + 1)
+        new_chances[:: 2 * size] = np.exp(log_ways - n * math.log(2))
         if len(chances) == 1:
             chances = new_chances
         else:
@@ -263,23 +267,9 @@ def swap_p_value(differences: Floats) -> float:
     (indices,) = np.nonzero(chances)
     # The smallest have to make up for what these lack.
     lack = (total - (indices - len(chances) // 2)) / sizes[0]
-    fewest = np.clip(np.ceil((lack + counts[0]) / 2), 0, counts[0] + 1).astype(np.int64)
-    # From the least chances on, so that none of their digits are lost; there are no more heads than throws.
-    at_least = np.cumsum(_coin_chances(int(counts[0]))[::-1])[::-1]
-    tail = np.append(at_least, 0.0)[fewest]
+    fewest = np.clip(np.ceil((lack + counts[0]) / 2), 0, counts[0] + 1)
+    tail = bdtrc(fewest - 1, counts[0], 0.5)
     return min(1.0, 2 * float(chances[indices] @ tail))
-
-
-def _coin_chances(n: int) -> Floats:
-    """Return the chance of each number of heads in n throws of a fair coin, shape (n + 1,)."""
-    middle = n // 2
-    heads = np.arange(middle + 1, n + 1)
-    # By how much each number is less likely than the middle one: no power of 2 is beyond the largest number.
-    from_middle = np.append(1.0, np.cumprod((n - heads + 1) / heads))
-
-    heads = np.arange(n + 1)
-    weights = from_middle[np.maximum(heads, n - heads) - middle]
-    return weights / weights.sum()
 
 
 def _convolve(first: Floats, second: Floats) -> Floats:

@@ -34,7 +34,6 @@ from .bootstrap import (
 )
 from .coefficients.coefficient import Coefficient
 from .coefficients.pearson import Moments
-from .distributions import student_share
 from .panels import Panel, PreferencePanel, RatingPanel
 from .preferences import mcnemar
 from .remarks import Note, Remark, Remarked, Undefined, remark
@@ -532,5 +531,7 @@ def williams(r_a: float, r_b: float, r_ab: float, n: int) -> tuple[float, float]
     if not denominator > 1e-14:
         return float("nan"), float("nan")
 
+    from scipy.special import stdtr
+
     t = (r_a - r_b) * np.sqrt((n - 1) * (1 + r_ab) / denominator)
-    return float(t), 2 * student_share(-abs(float(t)), n - 3)
+    return float(t), float(2 * stdtr(n - 3, -abs(t)))

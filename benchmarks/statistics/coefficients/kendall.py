@@ -1,18 +1,15 @@
 """Kendall's τ_c, τ_b and τ_a, and Goodman and Kruskal's γ: concordant pairs less discordant ones, over some total.
 
-The four are 0 in the same samples, so that the test of τ_b, which is SciPy's but for the last bits, is theirs. SciPy's statistics take
+The four are 0 in the same samples, so that the test of τ_b, which equals SciPy's, is theirs. SciPy's statistics take
 longer to import than a small run takes in all; they are imported where a sample is small and without ties, so that
 its test is exact.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ..bootstrap import MIN_IMAGES
-from ..distributions import normal_share
 from ..weighted_pairs import Floats, WeightedPairs
 from .coefficient import PairCoefficient, RatedPoints, register
 
@@ -34,8 +31,9 @@ def kendall_p_value(points: RatedPoints) -> float:
 
             return float(stats.kendalltau(points.scores, points.ratings).pvalue)
 
-    deviation = surplus / math.sqrt(_variance(points.scores, points.ratings))
-    return 2 * normal_share(-abs(deviation))
+    from scipy.special import ndtr
+
+    return 2 * float(ndtr(-abs(surplus) / np.sqrt(_variance(points.scores, points.ratings))))
 
 
 def _variance(x: Floats, y: Floats) -> float:

@@ -5,13 +5,11 @@ The value of a sample and its p-value are those of SciPy but for the last bits, 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..bootstrap import MIN_IMAGES
-from ..distributions import mid_ranks, student_share
+from ..distributions import mid_ranks
 from ..remarks import Undefined, remark
 from ..weighted_pairs import Floats, check_pairing, check_units, check_weights
 from .coefficient import (
@@ -136,15 +134,15 @@ def _correlate(x: Floats, y: Floats) -> CoefficientValue:
     if np.isnan(value):
         return CoefficientValue.undefined(remark(Undefined.ROUNDING))
 
-    freedom = len(x) - 2
-    if not freedom:
+    # Without association, (1 - r) / 2 has a beta distribution, both of whose parameters are this one.
+    shape = len(x) / 2 - 1
+    if not shape:
         return CoefficientValue(value, 1.0)  # two points are always on a line
-    if abs(value) == 1:
-        return CoefficientValue(value, 0.0)
 
-    # Without association, this has Student's t with so many degrees of freedom.
-    t = abs(value) * math.sqrt(freedom / ((1 - abs(value)) * (1 + abs(value))))
-    return CoefficientValue(value, 2 * student_share(-t, freedom))
+    from scipy.special import betainc
+
+    p_value = 2 * betainc(shape, shape, (1 - abs(value)) / 2)
+    return CoefficientValue(value, float(p_value))
 
 
 @register

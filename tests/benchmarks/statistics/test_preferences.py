@@ -21,7 +21,6 @@ from captau.benchmarks.statistics.preferences import (
     mcnemar,
     mean_interval,
     pair_differences,
-    swap_p_value,
     wilson_interval,
 )
 from captau.benchmarks.statistics.remarks import Note, remark
@@ -253,12 +252,3 @@ def test_compare_tests_preferences(tmp_path) -> None:
         wanted = mcnemar(*right)
         assert frame.loc[dimension, "p_value"] == pytest.approx(wanted.exact, abs=1e-12)
         assert f"{wanted.first_better} pairs and worse on" in frame.loc[dimension, "note"]
-
-
-@pytest.mark.parametrize(("n_right", "n_wrong"), [(3, 0), (9, 4), (300, 201), (2000, 1900)])
-def test_swaps_of_equal_differences_are_the_sign_test(n_right: int, n_wrong: int) -> None:
-    """The sign test by whole numbers (tier 1): twice the share of throws of a coin with so many heads or more."""
-    n = n_right + n_wrong
-    n_ways = sum(math.comb(n, heads) for heads in range(n_right, n + 1))
-    differences = np.repeat([0.5, -0.5], [n_right, n_wrong])
-    assert swap_p_value(differences) == pytest.approx(n_ways / 2 ** (n - 1), rel=1e-13)
