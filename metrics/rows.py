@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..datasets.errors import InputError
+from ..datasets.errors import InputError, shorten
 from ..datasets.reading.cells import parse_references
 from ..datasets.schema import CaptionSet
 
@@ -247,6 +247,12 @@ def row_keys(rows: Rows, columns: Sequence[str], path: str | Path) -> list[Key]:
     return [tuple(map(str, key)) for key in frame.itertuples(index=False, name=None)]
 
 
+def quote_key(key: Key) -> str:
+    """Return a key as messages show it: an id as it stands, and what follows, which may be a caption, in quotes."""
+    first, *others = key
+    return " ".join([first, *(repr(shorten(text)) for text in others)])
+
+
 def index_by_key(
     entries: Iterable[tuple[str, Key, Content]],
     label: str,
@@ -265,7 +271,7 @@ def index_by_key(
     contents: dict[Key, Content] = {}
     for location, key, content in entries:
         if key in contents and not is_same(contents[key], content):
-            raise InputError(f"{location}: two {label}s for {' '.join(key)}; keep one")
+            raise InputError(f"{location}: two {label}s for {quote_key(key)}; keep one")
         contents.setdefault(key, content)
 
     return contents

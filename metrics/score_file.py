@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..datasets.errors import InputError
+from ..datasets.errors import InputError, shorten
 from ..datasets.reading.cells import ANSWER_WORDS, parse_answer
 from ..datasets.reading.packed_files import without_packing
 from ..datasets.reading.source_files import identify_image
@@ -19,7 +19,7 @@ from ..datasets.reading.table import Table, read_table
 from .base import Floats, UnavailableError
 from .outside_metric import OutsideMetric
 from .registry import register
-from .rows import Key, Rows, index_by_key, look_up_all, row_keys
+from .rows import Key, Rows, index_by_key, look_up_all, quote_key, row_keys
 
 
 @register("file")
@@ -171,7 +171,8 @@ class ScoreFile(OutsideMetric):
             number = parse_answer(score)
             if not math.isfinite(number):
                 raise InputError(
-                    f"{location}: the score of {' '.join(key)} is not a number, and none of {', '.join(ANSWER_WORDS)}"
+                    f"{location}: the score of {quote_key(key)} is not a number, and none of {', '.join(ANSWER_WORDS)}: "
+                    f"{shorten(repr(score))}"
                 )
             yield location, key, number
 

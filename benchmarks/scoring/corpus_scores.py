@@ -33,6 +33,7 @@ from ..statistics.panels import Panel
 from ..statistics.remarks import Note, Undefined, remark
 from ..statistics.significance import MetricDifference, PreparedMetric, compare_metrics
 from ..statistics.weighted_pairs import Floats, Ints, Mask, Statistic
+from .image_files import find_image_files
 from .protocol import Protocol
 from .score_store import ScoreStore
 from .scorer import Scorer, score_all
@@ -263,34 +264,16 @@ def make_caption_items(
         InputError: where the folder of images lacks one.
     """
     texts = {} if references is None else references.texts
+    files: list[str] | None = None
+    if images is not None:
+        files = find_image_files(candidates, references, image_ids, images)
     return make_items(
         image_ids,
         [candidates.captions[i] for i in image_ids],
         [texts.get(i, ()) for i in image_ids],
         systems=None if system is None else [system] * len(image_ids),
-        images=None if images is None else _files(candidates, image_ids, images),
+        images=files,
     )
-
-
-def _files(candidates: CandidateFile, image_ids: Sequence[str], folder: Path) -> list[str | None]:
-    """Return each image's file, which is named by its id, with or without an ending."""
-    if not folder.is_dir():
-        raise InputError(f"images={folder} is not a folder")
-    by_name: dict[str, str] = {}
-    by_stem: dict[str, str] = {}
-    for path in sorted(folder.iterdir()):
-        if path.is_file():
-            by_name[path.name] = str(path)
-            by_stem[path.stem] = str(path)
-
-    paths: list[str | None] = []
-    for image_id in image_ids:
-        # An id with a dot is first taken for a whole name.
-        image_path = by_name.get(image_id) or by_stem.get(image_id)
-        if image_path is None:
-            raise InputError(f"{candidates.locate(image_id)} has no file in {folder}")
-        paths.append(image_path)
-    return paths
 
 
 DIFFERENCE_COLUMNS = (

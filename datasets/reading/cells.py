@@ -229,8 +229,11 @@ ANSWER_WORDS: Mapping[str, float] = {
 
 
 def parse_answer(value: Any) -> float:
-    """Return a cell as a number, 1 or 0 of a text that is one of `ANSWER_WORDS`; NaN where it is neither."""
-    word = value.strip().lower() if isinstance(value, str) else ""
+    """Return a cell as a number, 1 or 0 of a text that is one of `ANSWER_WORDS`; NaN where it is neither.
+
+    A judge may end its word with a stop, or put it in quotes or asterisks: "Yes." and "**No**" are words, too.
+    """
+    word = value.strip(" \t\r\n.!\"'*").lower() if isinstance(value, str) else ""
     return ANSWER_WORDS[word] if word in ANSWER_WORDS else parse_number(value)
 
 

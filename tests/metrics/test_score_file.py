@@ -212,10 +212,13 @@ def test_a_table_of_images_captions_systems_and_scores(form, tmp_path):
 
 def test_a_judges_answers_in_words(tmp_path):
     path = tmp_path / "judge.csv"
-    path.write_text("image,system,answer\n7,one,yes\n7,two, No \n42,one,good\n42,two,0\n")
+    path.write_text("image,system,answer\n7,one,yes\n7,two, No \n42,one,Good.\n42,two,**no**\n")
     assert metric(str(path)).score(published_rows()).tolist() == [1, 0, 1, 0]
-    path.write_text("image,system,answer\n7,one,perhaps\n")
-    with says("judge.csv:2: the score of ", "is not a number, and none of yes, true, good"):
+    path.write_text("image,system,answer\n7,one,perhaps not\n")
+    with says(
+        "judge.csv:2: the score of 7 'one' is not a number, and none of yes, true, good",
+        ": 'perhaps not'",
+    ):
         metric(str(path)).score(published_rows())
 
 

@@ -301,8 +301,9 @@ def _probability_table(
             "caption from what people say; of the base rate: of always saying the first half's share of good ones. calibration "
             "error: how far probabilities are from the shares of good captions, over the bins of bins.csv."
         ),
-        TableNote.detail(
-            f"Scores are taken as probabilities {PROBABILITY_WORDS[choices.rule]}, and measured on the other half."
+        TableNote(
+            f"Scores are taken as probabilities {PROBABILITY_WORDS[choices.rule]}, and measured on the other half.",
+            brief="Brier and calibration error: of probabilities, on a random half of the images; 0 is best.",
         ),
     ]
     return ResultTable(

@@ -314,8 +314,8 @@ def _mean_table(
         TableNote(
             f"low, high: {level} intervals with the metrics' help, for {POPULATION_WORDS[choices.population]}; ratings alone: the "
             "same without metrics. count as: the number of ratings that would give as narrow an interval without metrics.",
-            brief=f"low, high: {level} intervals for {POPULATION_WORDS[choices.population]}; count as: ratings that would do "
-            "without the metrics.",
+            brief=f"low, high: {level} intervals for {POPULATION_WORDS[choices.population]}; count as: as many ratings "
+            "without metrics give as narrow an interval.",
         ),
     ]
     if ranks:

@@ -157,6 +157,36 @@ def test_items_of_a_system(tmp_path: Path) -> None:
         make_caption_items(A, R, ["2"], folder)
 
 
+def test_files_of_images_as_coco_names_them(tmp_path: Path) -> None:
+    named = b"""{"images": [{"id": 7, "file_name": "val/tram.jpg"}, {"id": 8, "file_name": "bus.jpg"}],
+        "annotations": [{"image_id": 7, "caption": "a tram"}, {"image_id": 8, "caption": "a bus"}]}"""
+    described = read_references(tmp_path / "refs.json", named)
+    captions = candidates("D", "7", "8")
+    with says(
+        f"D.json:1: image '7' has no file in {tmp_path}, nor has 'tram.jpg', as {described.source.name} calls it"
+    ):
+        make_caption_items(captions, described, ["7", "8"], tmp_path)
+
+    # The folder may hold further images, and its name for one may be another format's.
+    for name in ("tram.jpg", "bus.jpg", "car.jpg"):
+        (tmp_path / name).touch()
+    found = make_caption_items(captions, described, ["8", "7"], tmp_path)["image"].tolist()
+    assert found == [str(tmp_path / "bus.jpg"), str(tmp_path / "tram.jpg")]
+
+    # Without names, by the number in COCO's names of files; an image that has its own file keeps it.
+    coco = tmp_path / "val2014"
+    coco.mkdir()
+    for name in ("COCO_val2014_000000000007.jpg", "8.jpg", "COCO_val2014_000000000009.jpg"):
+        (coco / name).touch()
+    found = make_caption_items(captions, None, ["7", "8"], coco)["image"].tolist()
+    assert found == [str(coco / "COCO_val2014_000000000007.jpg"), str(coco / "8.jpg")]
+
+    # A number that two files have is no name.
+    (coco / "COCO_train2014_000000000007.jpg").touch()
+    with says(f"D.json:1: image '7' has no file in {coco}"):
+        make_caption_items(captions, None, ["7", "8"], coco)
+
+
 def test_captions_count_once_each() -> None:
     scorer = make_scorer(make_caption_items(A, R, ["3", "1"], None))
     assert scorer.items["weight"].tolist() == [1, 1]
