@@ -78,6 +78,7 @@ ELSEWHERE = {
     "captau thresholds dataset=flickr8k_expert metrics=cider,spice": SPICE,
     "captau bench dataset=flickr8k_expert metrics=cider,spice": SPICE,
     "captau bench dataset=capeval1k metrics=umic,umic_c": MODELS,
+    "captau bench dataset=flickr8k_expert,flickr8k_cf,composite": "wants Composite, too",
     "captau bench dataset=classic": "wants Composite; commands/test_several_datasets.py has several sets",
     "captau train rater=icr dataset=cocog": MODELS,
     "captau train rater=icr dataset=flickr8k_expert": MODELS,

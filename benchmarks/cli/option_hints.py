@@ -1,4 +1,4 @@
-"""What to type instead of an option that a command does not have.
+"""Hints at what to type instead of an option that a command does not have.
 
 Spelling alone misleads where commands call one thing by several names: whoever types `candidates=` to `captau validate`
 means its `file=`, and not `columns.candidate_rows`, which is spelt more alike.

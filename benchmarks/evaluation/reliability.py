@@ -54,7 +54,7 @@ class Reliability:
 
     @property
     def on(self) -> str:
-        """What was correlated: the judgements, and how many systems where these are."""
+        """The subject of the correlation: the judgements, and how many systems where these are."""
         systems = "" if self.n_systems is None else f", {count_of(self.n_systems, 'system')}"
         return f"{self.judgements}{systems}"
 

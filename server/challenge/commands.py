@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from urllib.parse import quote
 
 from ...benchmarks.options.sites import ServeOptions, SubmitOptions
 from ...datasets.errors import InputError
@@ -61,4 +62,6 @@ def submit(options: SubmitOptions) -> int:
 
     if not options.wait:
         return 0
-    return print_outcome(client.wait(submission["id"]))
+    status = print_outcome(client.wait(submission["id"]))
+    print(f"its page: {options.url.rstrip('/')}/submissions/{quote(submission['id'], safe='')}")
+    return status

@@ -432,7 +432,14 @@ def make_speed_table(records: Sequence[PlayRecord], seconds: float) -> ResultTab
         f"{1000 * quantile(0.95):.0f}",
         str(sum(bool(record.fault) for record in records)),
     ]
-    columns = ["answers", "answers/s", "requests/s", "median ms", "95 % ms", "stopped players"]
+    columns = [
+        "answers",
+        "answers/s",
+        "requests/s",
+        "median ms",
+        "95th percentile ms",
+        "stopped players",
+    ]
     rows = [Row(str(len(records)), cells)]
 
     return ResultTable("How fast", "players", columns, rows, numeric=False)

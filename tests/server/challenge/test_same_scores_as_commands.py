@@ -120,6 +120,7 @@ def test_both_kinds_of_challenge_score_as_the_commands_do(folder, start_serve, c
                 continue
             assert status == 0, (out, err)
             key = re.search(r" as (\w+)", out)[1]
+            assert out.endswith(f"its page: {server.url.rstrip('/')}/submissions/{key}\n")
             submissions[name, kind] = key, ChallengeClient(server.url, token).submission(key)
     database.close()
 
