@@ -233,10 +233,6 @@ def sum_groups(values: Floats, groups: Ints) -> Floats:
     return np.asarray(np.bincount(group, values), dtype=np.float64)
 
 
-#: Sums of so few chances are added up one by one.
-_FEW_CHANCES = 500
-
-
 def swap_p_value(differences: Floats) -> float:
     """Return the chance that signs thrown by a fair coin make a sum as far from 0 as that of the differences.
 
@@ -254,15 +250,11 @@ def swap_p_value(differences: Floats) -> float:
     # The chances of the sums of all but the smallest, from the least sum on.
     chances = np.ones(1)
     for size, n in zip(sizes[:0:-1].tolist(), counts[:0:-1].tolist(), strict=True):
-        new_chances = np.zeros(2 * size * n + 1)
         heads = np.arange(n + 1)
         log_ways = -betaln(heads + 1, n - heads + 1) - math.log(n + 1)
-        new_chances[:: 2 * size] = np.exp(log_ways - n * math.log(2))
-        if len(chances) == 1:
-            chances = new_chances
-        else:
-            # Convolution by Fourier transforms leaves chances a little below 0.
-            chances = np.maximum(_convolve(chances, new_chances), 0.0)
+        coin_chances = np.exp(log_ways - n * math.log(2))
+        # One head more for one tail less moves a sum by twice the size.
+        chances = _add_throws(chances, coin_chances, 2 * size)
 
     (indices,) = np.nonzero(chances)
     # The smallest have to make up for what these lack.
@@ -272,14 +264,19 @@ def swap_p_value(differences: Floats) -> float:
     return min(1.0, 2 * float(chances[indices] @ tail))
 
 
-def _convolve(first: Floats, second: Floats) -> Floats:
-    if min(len(first), len(second)) < _FEW_CHANCES:
-        return np.convolve(first, second)
+def _add_throws(chances: Floats, coin_chances: Floats, step: int) -> Floats:
+    """Return the chances of sums to which the throws of coins of one size are added.
 
-    # By Fourier transforms, as `scipy.signal.convolve` does, which takes a second to import.
-    from scipy import fft
+    Fourier transforms would be quicker for many sums, but their rounding is far more than the chance of a far sum.
 
-    n_sums = len(first) + len(second) - 1
-    size = fft.next_fast_len(n_sums, real=True)
-    product = fft.rfft(first, size) * fft.rfft(second, size)
-    return np.asarray(fft.irfft(product, size))[:n_sums]
+    Args:
+        chances: of sums, from the least sum on.
+        coin_chances: of each number of heads, shape (n + 1,).
+        step: by how much a head moves the sum.
+    """
+    joined = np.zeros(len(chances) + step * (len(coin_chances) - 1))
+    # Sums that are a whole number of steps apart do not mix with the others.
+    for offset in range(min(step, len(chances))):
+        joined[offset::step] = np.convolve(chances[offset::step], coin_chances)
+
+    return joined

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -177,6 +178,30 @@ def test_answers_to_the_same_captions_are_swapped_together(
     assert found.n_pairs == len(sums)
     assert found.exact == pytest.approx(np.mean([s >= abs(sums.sum()) for s in swapped]), abs=1e-9)
     assert found.difference == pytest.approx((first - second).mean())
+
+
+def count_swaps(sums: list[int]) -> float:
+    """Return the share of swaps with a sum as far from 0, counted in whole numbers of any size."""
+    ways = {0: 1}
+    for value in sums:
+        more: dict[int, int] = {}
+        for total, count in ways.items():
+            more[total + value] = more.get(total + value, 0) + count
+            more[total - value] = more.get(total - value, 0) + count
+        ways = more
+
+    far = sum(count for total, count in ways.items() if abs(total) >= abs(sum(sums)))
+    return float(Fraction(far, 2 ** len(sums)))
+
+
+@pytest.mark.parametrize("n_better", [330, 420, 599])
+def test_the_digits_of_the_smallest_p_values_hold(n_better: int) -> None:
+    """Six hundred images, whose sums are 1/2 to 5/2 and mostly positive: p-values of 3e-2, 2e-19 and 1e-172."""
+    halves = [1 + number % 5 for number in range(600)]
+    for number in range(n_better, 600):
+        halves[number] *= -1
+    sums = np.array(halves) / 2
+    assert mcnemar(sums, np.zeros(600)).exact == pytest.approx(count_swaps(halves), rel=1e-11)
 
 
 def test_raters_who_agree_on_one_pair_are_no_proof() -> None:
