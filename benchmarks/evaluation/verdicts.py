@@ -60,11 +60,9 @@ def metric_verdict(
     if not best.is_beyond(chance):
         numbers = _chance_words(best, coefficient, head, chance)
         if best.is_below(chance):
-            subject = "Every metric orders" if len(standings) > 1 else f"{best.label} orders"
-            named = (
-                f"; the best is {best.label} ({numbers})" if len(standings) > 1 else f" ({numbers})"
-            )
-            return f"{subject} captions against people{named}."
+            # The others' values are lower still, but their intervals may reach chance.
+            subject = f"Even the best, {best.label}," if len(standings) > 1 else best.label
+            return f"{subject} orders captions against people ({numbers})."
         return f"No metric agrees with people beyond chance; the best is {best.label} ({numbers})."
     sentence = f"{best.label} reaches {number}"
     if len(standings) > 1:

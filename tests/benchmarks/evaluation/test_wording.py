@@ -464,6 +464,20 @@ def test_the_whole_verdict_on_metrics(
     assert metric_verdict(standings, ALL_PAIRS, "tau_c", **options) == verdict
 
 
+def test_an_interval_wholly_below_chance_is_against_people() -> None:
+    """It is not level with chance; of metrics that are lower still, nothing is said, as their intervals may be wide."""
+    none = PairTests()
+    alone = Standing("A", 0.4, 1, low=0.3, high=0.48)
+    numbers = "(acc. 40.0, interval 30.0 to 48.0; chance reaches 50.0)"
+    assert metric_verdict([alone], none, "accuracy") == (
+        f"A orders captions against people {numbers}."
+    )
+    second = Standing("B", 0.35, 1, low=0.1, high=0.6)
+    assert metric_verdict([alone, second], none, "accuracy") == (
+        f"Even the best, A, orders captions against people {numbers}."
+    )
+
+
 def test_chance_is_one_half_of_accuracy_and_the_share_to_be_found_of_average_precision() -> None:
     """Of four captions one is to be found: scores that say nothing have an AP of 1/4 on average."""
     none = PairTests()
