@@ -170,7 +170,7 @@ def _length_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> 
     """Return the coefficients by band of caption length, with their intervals."""
     is_of_pairs = are_of_preferences(rows["coefficient"]).all()
     # Over all captions length may explain an agreement; this says how far it does in a band.
-    length_in_band = "within a band it cannot"
+    length_in_band = "within a band it hardly can"
     if is_of_pairs:
         length_in_band = "in pairs that are few words apart, it tells little"
     notes = [

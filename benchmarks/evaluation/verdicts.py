@@ -38,6 +38,7 @@ def metric_verdict(
     if not standings:
         return "No metric has a coefficient."
     coefficient_object = find_coefficient(coefficient)
+    joined = f" by the {head}" if head else ""
     head = head or f"{dimension} {coefficient_object.symbol.removesuffix(' %')}".strip()
     if chance is None:
         chance = math.nan if coefficient_object.chance is None else coefficient_object.chance
@@ -46,7 +47,7 @@ def metric_verdict(
     if own_standings and len(standings) > 1:
         sentences: list[str] = []
         for standing in own_standings:
-            sentences.append(_own_verdict(standing, standings, tests, coefficient))
+            sentences.append(_own_verdict(standing, standings, tests, coefficient, joined))
             if not standing.is_beyond(chance):
                 numbers = _chance_words(standing, coefficient, head, chance)
                 reading = "does not agree with people beyond chance"
@@ -87,11 +88,21 @@ def _chance_words(standing: Standing, coefficient: str, head: str, chance: float
 
 
 def _own_verdict(
-    standing: Standing, standings: Sequence[Standing], tests: PairTests, coefficient: str
+    standing: Standing,
+    standings: Sequence[Standing],
+    tests: PairTests,
+    coefficient: str,
+    joined: str,
 ) -> str:
+    """Say where one of the user's metrics stands.
+
+    Args:
+        joined: by what the metrics are sorted, where it is no coefficient, as in " by the mean".
+        standing, standings, tests, coefficient: as `metric_verdict` has them.
+    """
     best, second = standings[:2]
     parts = [
-        f"{standing.label} is {ordinal(standings.index(standing) + 1)} of {number_word(len(standings))}"
+        f"{standing.label} is {ordinal(standings.index(standing) + 1)} of {number_word(len(standings))}{joined}"
     ]
     if standing is best:
         ahead = _printed_difference(standing.value, second.value, coefficient)

@@ -29,7 +29,7 @@ from .baseline_file import (
 
 OUR_CODE = "no version, parameter or data changed: the code of captau"
 
-USER_CODE = "no version, parameter or data changed: the code of the function"
+USER_CODE = "no recorded version, parameter or data changed: the code of the function, or a package that packages= does not name"
 
 #: What a check compares, in the order in which the table has it.
 ASPECTS = ("data", "versions", "parameters", "scores", "correlations")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,12 @@ def _cite_correlations(runs: Sequence[FinishedRun]) -> str:
     works = Bibliography()
     captau = _cite_captau(runs, works)
     sentences = [f"We measure how well metrics agree with people with {captau}."]
+    # A dataset on which no metric could be computed was read, and is not what the numbers are about.
+    measured: set[str] = set()
     for source in sources:
-        sentences += _on_data(source, works)
+        frame = source.run.correlations
+        measured.update(frame.loc[frame["value"].notna(), "dataset"])
+        sentences += _on_data(source, works, measured)
 
     cited_metrics: list[tuple[str, str, str, str]] = []
     for source in sources:
@@ -88,12 +92,11 @@ def _cite_correlations(runs: Sequence[FinishedRun]) -> str:
     for source in sources:
         for _, row in source.rows:
             # Files hold every coefficient; tables print those of the protocol.
-            if row["coefficient"] in source.protocol(row).coefficients:
+            is_printed = row["coefficient"] in source.protocol(row).coefficients
+            if is_printed and row["dataset"] in measured:
                 names.append(find_coefficient(row["coefficient"]).words)
 
-    first = (
-        f"With {captau} we measure how well {metrics.in_words} agree with people{_on(runs, works)}."
-    )
+    first = f"With {captau} we measure how well {metrics.in_words} agree with people{_on(runs, works, measured)}."
     second = _second_sentence(_listed(names), intervals, ranks)
     brief = f"{first} {second}"
     return _write_paper("Coefficients and intervals", brief, sentences, metrics, runs, works)
@@ -208,11 +211,20 @@ def _listed(names: Sequence[str], kind: str = "") -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _on(runs: Sequence[FinishedRun], works: Bibliography) -> str:
-    """Return " on" and the titles of the runs' datasets with citations; nothing where there are none."""
+def _on(
+    runs: Sequence[FinishedRun], works: Bibliography, measured: Collection[str] | None = None
+) -> str:
+    """Return " on" and the titles of the runs' datasets with citations; nothing where there are none.
+
+    Args:
+        runs, works: whose datasets are cited, and where.
+        measured: the datasets that have a number; by default all.
+    """
     titles: list[str] = []
     for run in runs:
-        for data in run.run.get("data", {}).values():
+        for name, data in run.run.get("data", {}).items():
+            if measured is not None and name not in measured:
+                continue
             keys = ",".join(works.add(data["citation"]))
             titles.append(rf"{escape_latex(data['title'])} \cite{{{keys}}}")
     return f" on {_listed(titles)}" if titles else ""
@@ -349,12 +361,15 @@ def _describe_data(
     return rf"{kind}{escape_latex(data['title'])} \cite{{{cited}}} ({remarks})"
 
 
-def _on_data(source: named_run.NamedRun, works: Bibliography) -> list[str]:
-    """A sentence for each dataset under each protocol."""
+def _on_data(
+    source: named_run.NamedRun, works: Bibliography, measured: Collection[str]
+) -> list[str]:
+    """Return a sentence for each dataset that has a number, under each protocol."""
     sentences: list[str] = []
     rows_by_block: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for key, row in source.rows:
-        rows_by_block.setdefault(key[:2], []).append(row)
+        if row["dataset"] in measured:
+            rows_by_block.setdefault(key[:2], []).append(row)
 
     for block_rows in rows_by_block.values():
         protocol = source.protocol(block_rows[0])

@@ -289,6 +289,7 @@ UNKNOWN_HOMES = (
         (["bench", "--resolve"], "--resolve goes with --cfg"),
         (["bench", "-m", "hydra/launcher=nope"], "unknown hydra/launcher 'nope'"),
         (["bench", "-m", "dataset=demo,nope"], "unknown dataset 'nope'"),
+        (["bench", f"dataset={__file__}"], f"is a file; write dataset=file file.path={__file__}"),
         (["-sc"], "install=bash"),
         (["-sc", "install=tcsh"], "install=bash"),
         (["score", "candidates=a,b(1).json"], "a,b(1).json: cannot be read"),

@@ -687,7 +687,7 @@ def test_the_overview_is_one_figure(survey: Path) -> None:
     with figure_style():
         axes = chart.draw().axes
     titles = [" ".join(axis.get_title("left").split()) for axis in axes]
-    assert titles == ["Flickr8k- Expert τ_c", "PASCAL- 50S acc. %", "mean"]
+    assert titles == ["Flickr8k- Expert τ_c", "PASCAL-50S acc. %", "mean"]
     labels = [overview.styles[metric].label for metric in overview.metrics]
     assert [label.get_text() for label in axes[0].get_yticklabels()] == labels
     points = [[line.get_xdata()[0] for line in a.lines if line.get_marker() == "o"] for a in axes]

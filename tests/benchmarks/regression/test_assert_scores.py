@@ -49,7 +49,10 @@ def test_its_code_changed(base):
     text = str(caught.value)
     assert "| scores | words | 5 of 5 sampled items" in text
     assert "+1" in text
-    assert "no version, parameter or data changed: the code of the function" in text
+    assert (
+        "no recorded version, parameter or data changed: the code of the function, or a package that"
+        in text
+    )
     assert "CAPTAU_UPDATE=1" in text
 
 
