@@ -129,7 +129,7 @@ def test_the_table_has_a_column_a_dataset_and_the_mean() -> None:
     assert table.own_labels == {"Mine"}
     assert table.spare == ((1,),)
     assert table.verdict == (
-        "Mine is first of three, 1.0 above M, but its lead over M is not significant."
+        "Mine is first of three by the mean, 1.0 above M, but its lead over M is not significant."
     )
     assert table.notes == [
         "Coefficients ×100.",
