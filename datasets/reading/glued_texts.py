@@ -34,7 +34,7 @@ class Separator:
 
     @property
     def fault(self) -> str:
-        """What is said of texts that hold it, from the verb on."""
+        """The words about texts that hold it, from the verb on."""
         name = self.sign if self.is_in_words else f"'{self.sign}'"
         pronoun = "them" if self.is_plural else "it"
         return f"hold {name}, as if several captions were joined by {pronoun}"

@@ -1,4 +1,4 @@
-"""What looks like a fault of a file of captions or references, and its words: a sentence that counts, and a line a place."""
+"""A suspected fault of a file of captions or references, and its words: a sentence that counts, and a line a place."""
 
 from __future__ import annotations
 

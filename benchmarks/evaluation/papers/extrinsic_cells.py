@@ -1,4 +1,4 @@
-"""How well raters serve good captions alone, of a file of one's own like Caption-Ext (Levinboim et al. 2021, section 6.2).
+"""Cells that say how well raters serve good captions alone, of a file of one's own like Caption-Ext (Levinboim et al. 2021, section 6.2).
 
 The paper's file is not published. One like it is what `captau collect export` writes of a study with the form `extrinsic`.
 """

@@ -85,7 +85,7 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
 
 
 class _UnitAnswers(NamedTuple):
-    """How many answers a unit has got, and how many it needs."""
+    """The number of answers that a unit has got, and how many it needs."""
 
     n_given: int
     n_needed: int
