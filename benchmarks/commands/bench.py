@@ -120,21 +120,27 @@ def _survey(
     """Return the overview of all datasets, those among them that lack what was asked."""
     specs = [metric.spec for metric in options.metrics]
     measured = [part.measured for part in benched]
-    columns: dict[str, OverviewColumn] = {}
+    measured_columns: list[OverviewColumn] = []
     for part in benched:
         reasons = {metric.spec: reason for metric, reason in part.missing.items()}
-        column = OverviewColumn.of_dataset(part.measured, reasons)
-        columns[column.dataset] = column
+        measured_columns.append(OverviewColumn.of_dataset(part.measured, reasons))
 
-    for name, error in left_out.items():
+    # Benched datasets stand in the order of the options, under names of their own: `file.name=` gives one.
+    remaining = iter(measured_columns)
+    columns: list[OverviewColumn] = []
+    for name, protocol in options.datasets.items():
+        if name not in left_out:
+            columns.append(next(remaining))
+            continue
+
         title = registry.card(name).title if name in registry.names() else name
-        coefficient = options.datasets[name].coefficients[0]
-        reasons = dict.fromkeys(specs, Unavailability(error.problem))
-        columns[name] = OverviewColumn(
-            name, title, dimension="", coefficient=coefficient, reasons=reasons
+        reasons = dict.fromkeys(specs, Unavailability(left_out[name].problem))
+        columns.append(
+            OverviewColumn(
+                name, title, dimension="", coefficient=protocol.coefficients[0], reasons=reasons
+            )
         )
 
-    measured_columns = [columns[m.caption_set.name] for m in measured]
     joint = compute_joint_mean(
         measured,
         measured_columns,
@@ -143,7 +149,7 @@ def _survey(
         progress=progress,
     )
     return DatasetsOverview(
-        columns=[columns[name] for name in options.datasets],
+        columns=columns,
         joint=joint,
         styles={metric.spec: metric_style(metric) for metric in options.metrics},
         statistics=options.statistics,
