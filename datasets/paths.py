@@ -7,6 +7,14 @@ from pathlib import Path
 from .errors import InputError
 
 
+def is_file(path: str | Path) -> bool:
+    """Return whether a path is a file's; a text may be longer than the name of a file can be."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
+
+
 def expand_home(path: str | Path) -> Path:
     """Return a path whose leading `~` or `~user` is spelt out.
 

@@ -6,14 +6,13 @@ import difflib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_origin
 
 from ...conf import CONFIG_DIR
 from ...datasets.errors import InputError, unknown
-from ...datasets.paths import expand_home
+from ...datasets.paths import expand_home, is_file
 from ...metrics.spec_text import split_at_commas
 from ..options.declaration import Option
 from .command import Command
@@ -247,11 +246,7 @@ def resolve_names(command: Command, key: str, value: str) -> dict[str, list[str]
             from ...metrics.learned.common.recipe import unknown_rater
 
             raise unknown_rater(name, choices)
-        is_file = False
-        # A name may be longer than a file's can be.
-        with suppress(OSError):
-            is_file = Path(name).is_file()
-        if key == "dataset" and is_file:
+        if key == "dataset" and is_file(name):
             raise InputError(f"dataset={name} is a file; write dataset=file file.path={name}")
         raise unknown(key, name, choices)
     if not set(names).isdisjoint(sets):

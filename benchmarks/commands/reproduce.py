@@ -52,6 +52,11 @@ OTHER_SPLIT = "other_split"
 OWN_RATER = "own_rater"
 #: The values of the column `match` without raters of one's own, as they are counted; the last is that of cells that are not computed.
 MATCHES = ("true", WITHIN_DRAW, OTHER_SPLIT, "false", "")
+#: The matches of cells that could not match, and what they are of.
+_NOT_COMPARED = {
+    OTHER_SPLIT: "of another split than the paper's",
+    OWN_RATER: "of raters of your own",
+}
 #: What stands before a printed number in brackets, by match, and the note that explains it.
 _PRINTED_SIGNS = {
     "false": ("", "In brackets: the printed number, where it is another."),
@@ -217,23 +222,19 @@ def summarise(comparison: pd.DataFrame) -> str:
     different = computed[computed["match"] == "false"]
     n_matches = int((computed["match"] == "true").sum())
     n_within = int((computed["match"] == WITHIN_DRAW).sum())
-    n_other_split = int((computed["match"] == OTHER_SPLIT).sum())
-    n_own_rater = int((computed["match"] == OWN_RATER).sum())
+    n_not_compared = {match: int((computed["match"] == match).sum()) for match in _NOT_COMPARED}
     n_missing = len(comparison) - len(computed)
 
-    # A cell of another split, or of another rater, could not match.
-    n_compared = len(computed) - n_other_split - n_own_rater
+    n_compared = len(computed) - sum(n_not_compared.values())
 
     line = f"{n_matches} of {n_compared} recomputed cells match the printed digit"
     if n_within:
         verb = "lies" if n_within == 1 else "lie"
         line += f"; {n_within} {verb} within the spread of random draws of references"
-    if n_other_split:
-        verb = "is" if n_other_split == 1 else "are"
-        line += f"; {n_other_split} more {verb} of another split than the paper's, and not compared"
-    if n_own_rater:
-        verb = "is" if n_own_rater == 1 else "are"
-        line += f"; {n_own_rater} more {verb} of raters of your own, and not compared"
+    for match, n_cells in n_not_compared.items():
+        if n_cells:
+            verb = "is" if n_cells == 1 else "are"
+            line += f"; {n_cells} more {verb} {_NOT_COMPARED[match]}, and not compared"
     if len(different):
         counts = Counter(zip(different["paper"], different["dataset"], strict=True))
         sources = [f"{n} of {paper} on {name}" for (paper, name), n in counts.most_common()]

@@ -51,12 +51,9 @@ def _cite_correlations(runs: Sequence[FinishedRun]) -> str:
     works = Bibliography()
     captau = _cite_captau(runs, works)
     sentences = [f"We measure how well metrics agree with people with {captau}."]
-    # A dataset on which no metric could be computed was read, and is not what the numbers are about.
-    measured: set[str] = set()
-    for source in sources:
-        frame = source.run.correlations
-        measured.update(frame.loc[frame["value"].notna(), "dataset"])
-        sentences += _on_data(source, works, measured)
+    rows_by_source = [(source, _measured_rows(source)) for source in sources]
+    for source, rows in rows_by_source:
+        sentences += _on_data(source, rows, works)
 
     cited_metrics: list[tuple[str, str, str, str]] = []
     for source in sources:
@@ -89,11 +86,12 @@ def _cite_correlations(runs: Sequence[FinishedRun]) -> str:
             )
 
     names: list[str] = []
-    for source in sources:
-        for _, row in source.rows:
+    measured: set[str] = set()
+    for source, rows in rows_by_source:
+        for _, row in rows:
+            measured.add(row["dataset"])
             # Files hold every coefficient; tables print those of the protocol.
-            is_printed = row["coefficient"] in source.protocol(row).coefficients
-            if is_printed and row["dataset"] in measured:
+            if row["coefficient"] in source.protocol(row).coefficients:
                 names.append(find_coefficient(row["coefficient"]).words)
 
     first = f"With {captau} we measure how well {metrics.in_words} agree with people{_on(runs, works, measured)}."
@@ -361,15 +359,23 @@ def _describe_data(
     return rf"{kind}{escape_latex(data['title'])} \cite{{{cited}}} ({remarks})"
 
 
+def _measured_rows(source: named_run.NamedRun) -> list[tuple[named_run.ColumnKey, dict[str, Any]]]:
+    """Return the rows of the datasets on which a metric of the run has a number; the others were read alone."""
+    frame = source.run.correlations
+    measured = set(frame.loc[frame["value"].notna(), "dataset"])
+    return [(key, row) for key, row in source.rows if row["dataset"] in measured]
+
+
 def _on_data(
-    source: named_run.NamedRun, works: Bibliography, measured: Collection[str]
+    source: named_run.NamedRun,
+    rows_by_column: Sequence[tuple[named_run.ColumnKey, dict[str, Any]]],
+    works: Bibliography,
 ) -> list[str]:
-    """Return a sentence for each dataset that has a number, under each protocol."""
+    """Return a sentence for each dataset of a run's rows, under each protocol."""
     sentences: list[str] = []
     rows_by_block: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for key, row in source.rows:
-        if row["dataset"] in measured:
-            rows_by_block.setdefault(key[:2], []).append(row)
+    for key, row in rows_by_column:
+        rows_by_block.setdefault(key[:2], []).append(row)
 
     for block_rows in rows_by_block.values():
         protocol = source.protocol(block_rows[0])

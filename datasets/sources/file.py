@@ -14,7 +14,7 @@ from pathlib import Path
 from .. import registry
 from ..caption_texts import leave_out_of_pairs
 from ..errors import InputError
-from ..paths import expand_home
+from ..paths import expand_home, is_file
 from ..reading.caption_checks import check_captions, check_references
 from ..reading.cells import ANSWER_WORDS
 from ..reading.judgement_exports import (
@@ -427,9 +427,6 @@ def _images(folder: Path, image_ids: Sequence[str]) -> list[str | None]:
     path_by_image: dict[str, str | None] = {}
     for image_id in set(image_ids):
         path = folder / image_id
-        try:
-            path_by_image[image_id] = str(path) if path.is_file() else None
-        except OSError:  # too long for a file name
-            path_by_image[image_id] = None
+        path_by_image[image_id] = str(path) if is_file(path) else None
 
     return [path_by_image[image_id] for image_id in image_ids]

@@ -149,6 +149,19 @@ def test_two_sentences_can_be_pasted(run):
     assert "%" not in paper.replace(r"\%", "")  # a comment, in LaTeX
 
 
+def test_a_dataset_without_a_number_is_not_what_was_measured(tmp_path):
+    """BLEU-1 needs references, which the ratings of one's own do not have."""
+    rows = [f"{n}.jpg,caption {n},{n % 3 + 1}" for n in range(9)]
+    (tmp_path / "r.csv").write_text("\n".join(["image,caption,rating", *rows]))
+    own = [f"file.path={tmp_path / 'r.csv'}", "file.name=Unmeasured"]
+    options = ["metrics=bleu_1", "statistics.replicates=20", f"output_dir={tmp_path / 'run'}"]
+    assert run_captau("bench", "dataset=demo,file", *own, *options) == 0
+    assert "Unmeasured" in pd.read_csv(tmp_path / "run" / "correlations.csv")["dataset"].tolist()
+    text = cite([tmp_path / "run"])
+    assert "agree with people on Demo" in " ".join(text.split())
+    assert "Unmeasured" not in text
+
+
 def test_the_appendix_names_the_protocol(run):
     text = appendix_of(cite([run]))
     for part in (
