@@ -79,7 +79,7 @@ class Unavailability:
 
 
 _REMEDIES = {
-    "references": "metrics=reference_free names metrics that need none",
+    "references": "in a table of your own, file.references= names their columns; metrics=reference_free names metrics that need none",
     "images": "docs/neural.md says where they are looked for",
 }
 

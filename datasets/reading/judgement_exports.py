@@ -397,24 +397,33 @@ def select_rows(table: Table, where: str | None, *, keep_flagged: bool) -> tuple
     return table.keep(valid_rows), [remark]
 
 
-def find_rater_columns(table: Table, value: str) -> list[str]:
-    """Return the columns of a rater each that `value` names: `r1,r2,r3` or `rater_*`; nothing where it names one column.
+def find_several_columns(table: Table, option: str, names: str) -> list[str]:
+    """Return the columns that an option names together: `r1,r2,r3`, `[r1,r2,r3]` or `rater_*`; nothing where it names one.
+
+    Args:
+        table: the rows.
+        option: `value`, whose columns are a rater each, or `references`, whose columns are a reference each.
+        names: the option's value.
 
     Raises:
         InputError: where it names a column that is not there.
     """
-    if value in table or ("," not in value and "*" not in value):
+    if names in table:
+        return []
+    if names.startswith("[") and names.endswith("]"):
+        names = names[1:-1]
+    elif "," not in names and "*" not in names:
         return []
 
-    names: list[str] = []
-    for pattern in value.split(","):
+    columns: list[str] = []
+    for pattern in names.split(","):
         pattern = pattern.strip()
         matching_names = [name for name in table.names if fnmatch.fnmatchcase(name, pattern)]
         if not matching_names:
             # This raises the error that names the columns there are.
-            table.column(pattern, "; see file.value=")
-        names += matching_names
-    return list(dict.fromkeys(names))
+            table.column(pattern, f"; see file.{option}=")
+        columns += matching_names
+    return list(dict.fromkeys(columns))
 
 
 def suggest_rater_columns(table: Table) -> str:

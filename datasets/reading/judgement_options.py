@@ -48,10 +48,16 @@ class JudgementOptions:
     value: str = _option(
         "value",
         "the column of ratings (default: value), or the columns of a rater each: r1,r2 or rater_*",
+        takes="NAME|A,B",
         is_literal=True,
     )
     rater: str | None = _option(None, "the column of raters, if there is one")
-    references: str | None = _option(None, "the column of references, if there is one")
+    references: str | None = _option(
+        None,
+        "the column of references, if there is one, or the columns of a reference each: ref1,ref2 or ref_*",
+        takes="NAME|A,B",
+        is_literal=True,
+    )
     dimension: str | None = _option(
         None, "the column of rated dimensions, or the one dimension of all rows"
     )

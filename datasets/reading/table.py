@@ -243,6 +243,30 @@ class Table:
 
         return rows
 
+    def joined_references(self, names: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return the references of several columns in their order, at least one a row; a cell may be empty.
+
+        Args:
+            names: columns of one reference each, or of several as `references` reads them.
+
+        Raises:
+            InputError: where a cell holds something else, or all cells of a row are empty.
+        """
+        columns = [self.column(name) for name in names]
+        rows: list[tuple[str, ...]] = []
+        for number, row_place in enumerate(self.places):
+            references: list[str] = []
+            for name, column in zip(names, columns, strict=True):
+                value = fill_empty(column[number])
+                texts = list(map(text_of, value)) if isinstance(value, list) else value
+                references += parse_references(texts, row_place, name)
+            if not references:
+                listed = ", ".join(names)
+                raise InputError(f"{row_place}: no references in {listed}; at least one is needed")
+            rows.append(tuple(references))
+
+        return rows
+
 
 def read_table(path: Path) -> Table:
     """Read a table of the kind that the file's first bytes say.

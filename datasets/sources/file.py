@@ -22,7 +22,7 @@ from ..reading.judgement_exports import (
     add_winner,
     drop_missing,
     find_pair,
-    find_rater_columns,
+    find_several_columns,
     name_sides,
     read_export,
     select_rows,
@@ -108,6 +108,9 @@ class _OwnJudgements:
         if column is None:
             return None
 
+        several = find_several_columns(self.table, "references", column)
+        if several:
+            return self.table.joined_references(several)
         return self.table.references(column, "; see file.references=")
 
 
@@ -277,7 +280,7 @@ def _read_rows(options: JudgementOptions) -> tuple[Table, str, list[str]]:
     names_note = [] if has_votes(table) else _describe_names(table, own_names, options)
     table, left_out = select_rows(table, options.where, keep_flagged=options.flagged == "keep")
     remarks = [*sheet_note, *left_out, *names_note]
-    rater_columns = find_rater_columns(table, options.value)
+    rater_columns = find_several_columns(table, "value", options.value)
     if not rater_columns:
         return table, options.value, remarks
 

@@ -331,6 +331,87 @@ def test_a_table_of_comparisons_is_read_as_preferences(tmp_path: Path) -> None:
     ]
 
 
+WIDE_ROWS = [
+    ("1.jpg", "a dog runs on grass", 5, "a dog runs", "a dog on the grass"),
+    ("1.jpg", "a cat sits, or lies", 1, "a dog runs", "a dog on the grass"),
+    ("2.jpg", "two men play chess", 4, "two men at a board", ""),
+    ("3.jpg", "a red bus in a street", 5, "", "a red bus"),
+]
+REFERENCES_OF_WIDE_ROWS = [
+    ("a dog runs", "a dog on the grass"),
+    ("a dog runs", "a dog on the grass"),
+    ("two men at a board",),
+    ("a red bus",),
+]
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "json", "jsonl", "parquet", "arrow", "xlsx"])
+@pytest.mark.parametrize("names", ["ref1,ref2", "ref1, ref2", "[ref1,ref2]", "ref*"])
+def test_each_reference_may_have_a_column(form: str, names: str, tmp_path: Path) -> None:
+    wide = pd.DataFrame(WIDE_ROWS, columns=["image", "caption", "value", "ref1", "ref2"])
+    path = tmp_path / f"t.{form}"
+    if form == "json":
+        wide.to_json(path, orient="records")
+    elif form == "jsonl":
+        wide.to_json(path, orient="records", lines=True)
+    elif form == "parquet":
+        wide.replace("", None).to_parquet(path)
+    elif form == "arrow":
+        wide.replace("", None).to_feather(path)
+    elif form == "xlsx":
+        wide.to_excel(path, index=False)
+    else:
+        wide.to_csv(path, index=False, sep="," if form == "csv" else "\t")
+
+    items = load("file", path=path, references=names).items
+    assert dict(zip(items["caption"], items["references"], strict=True)) == {
+        row[1]: references
+        for row, references in zip(WIDE_ROWS, REFERENCES_OF_WIDE_ROWS, strict=True)
+    }
+
+
+def test_columns_of_references_give_the_numbers_of_one_column(tmp_path: Path, capsys) -> None:
+    wide = pd.DataFrame(WIDE_ROWS, columns=["image", "caption", "value", "ref1", "ref2"])
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+    joined = [" ||| ".join(references) for references in REFERENCES_OF_WIDE_ROWS]
+    wide[["image", "caption", "value"]].assign(references=joined).to_csv(
+        tmp_path / "joined.csv", index=False
+    )
+
+    runs = {"joined": [], "wide": ["file.references=ref1,ref2"]}
+    for name, words in runs.items():
+        run_words = ["bench", "dataset=file", "metrics=cider,bleu_1,meteor", *words]
+        paths = [f"file.path={tmp_path / name}.csv", f"output_dir={tmp_path / name}"]
+        assert run_captau(*run_words, *paths) == 0
+    columns = ["metric", "coefficient", "value", "ci_low", "ci_high", "n_items"]
+    found, expected = (
+        pd.read_csv(tmp_path / name / "correlations.csv")[columns] for name in ("wide", "joined")
+    )
+    assert expected["value"].notna().any()
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+    # Without the option the error names it.
+    path = f"file.path={tmp_path / 'wide.csv'}"
+    assert run_captau("bench", "dataset=file", "metrics=cider", path) == 2
+    assert "file.references= names their columns" in capsys.readouterr().err
+
+
+def test_columns_of_references_that_are_not_there_or_empty(tmp_path: Path) -> None:
+    path = write(tmp_path, "image,caption,value,ref1,ref2\na,b,1,c,d\na,e,2, ,\n")
+    with says("no column 'ref3'; it has image, caption, value, ref1, ref2; see file.references="):
+        load("file", path=path, references="ref1,ref3")
+    with says("t.csv:3: no references in ref1, ref2; at least one is needed"):
+        load("file", path=path, references="ref1,ref2")
+
+
+def test_comparisons_may_have_a_column_for_each_reference(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, "image,caption_a,caption_b,winner,ref1,ref2\na,one dog,two cats,a,a dog,dogs\n"
+    )
+    items = load("file", path=path, references="ref1,ref2").items
+    assert set(items["references"]) == {("a dog", "dogs")}
+
+
 def test_comparisons_without_raters_are_numbered(tmp_path: Path) -> None:
     path = write(tmp_path, f"{PAIRS}x,one,two,a\nx,one,two,tie\nx,one,three,b\n")
     judged = captau.load("file", path=path)
