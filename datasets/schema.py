@@ -150,7 +150,8 @@ class Card:
     `usual_protocol` has the choices that are usual for what a file of one's own holds, such as the majority of votes.
     `items_by_dimension` says that each dimension was judged of captions of its own, so that a protocol's items are those
     of its dimensions alone. `has_foils` says that preferences are between a right caption and the same with one fault,
-    whose kind is the dimension.
+    whose kind is the dimension. `judgements` names the version of the judgements as papers call it, where they print numbers
+    on several.
     """
 
     name: str
@@ -179,6 +180,7 @@ class Card:
     usual_protocol: Mapping[str, Any] = field(default_factory=dict[str, Any])
     items_by_dimension: bool = False
     has_foils: bool = False
+    judgements: str = ""
 
     def label(self, dimension: str) -> str:
         """Return a dimension's name in tables."""

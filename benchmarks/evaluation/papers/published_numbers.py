@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from ....conf import group, own_files
+from ....datasets import registry
 from ....datasets.errors import InputError
 from ...runs.results import find_missing_reason
 from ...scoring.catalog import dataset_names, read_config, usual_protocol
@@ -54,7 +55,7 @@ class PaperTable:
         table: its name, as "Table 1".
         kind: one of `published_cells.TABLE_KINDS`.
         dataset, title: what it is of, and what it is called.
-        revision: the dataset's revision that the numbers are of; empty where there is one alone.
+        revision: the version of the dataset's judgements that the numbers are of; empty where there is one alone.
         scale: the factor of printed numbers.
         protocol: options of a protocol.
         rows, columns: by printed name, what is computed.
@@ -104,7 +105,7 @@ class PublishedNumber:
         dataset, dimension, coefficient: the column that it belongs to.
         text: the number.
         protocol: that of the paper's table.
-        revision: that of the dataset; empty where all papers use one.
+        revision: the version of the dataset's judgements; empty where all papers use one.
         training: whether the metric learned from this dataset's judgements.
         table, column: where it stands.
         source, remark: the paper that the number comes from, and a remark on it.
@@ -356,17 +357,24 @@ def read_metric_names() -> dict[str, str]:
     return names
 
 
-def is_comparable(printed_revision: str, revision: str) -> bool:
-    """Return whether a number may stand beside scores of a dataset's revision."""
-    return printed_revision in ("", revision)
+def find_judgements(dataset: str, revision: str) -> str:
+    """Return what papers call the version of a dataset's judgements in a revision: that of its card, else the revision itself."""
+    if dataset in registry.names():
+        card = registry.card(dataset)
+        if card.judgements and card.revision == revision:
+            return card.judgements
+
+    return revision
 
 
-def describe_revisions(dataset: str, printed_revision: str, revision: str) -> str:
-    """Say why numbers of two revisions of a dataset are not compared."""
-    return (
-        f"printed on revision {printed_revision} of {dataset}, whose scores are not those of revision "
-        f"{revision} here; the two are never compared"
-    )
+def is_comparable(printed_version: str, version: str) -> bool:
+    """Return whether a number may stand beside scores of a version of a dataset's judgements."""
+    return printed_version in ("", version)
+
+
+def describe_versions(dataset: str, printed_version: str, version: str) -> str:
+    """Say why numbers on two versions of a dataset's judgements are not compared."""
+    return f"printed on judgements of {dataset} that captau does not read: {printed_version}, not {version}"
 
 
 def protocol_differences(paper: Protocol, own_protocol: Protocol) -> list[str]:

@@ -59,7 +59,12 @@ from ..evaluation_set import EvaluationSet
 from ..wording import join_notes
 from .author_scores import fill_author_scores
 from .published_cells import KINDS_OF_DATASETS, TABLE_KINDS
-from .published_numbers import PaperTable, describe_revisions, is_comparable
+from .published_numbers import (
+    PaperTable,
+    describe_versions,
+    find_judgements,
+    is_comparable,
+)
 from .published_sources import Cells, TableCell, TableSources
 from .rater_rows import find_training_images, fits_row
 
@@ -232,8 +237,8 @@ class TableRebuilder(TableSources):
         if table.dataset not in registry.names():
             return "the dataset is not in this version of captau"
 
-        revision = registry.card(table.dataset).revision
-        if not is_comparable(table.revision, revision):
-            return describe_revisions(table.dataset, table.revision, revision)
+        version = find_judgements(table.dataset, registry.card(table.dataset).revision)
+        if not is_comparable(table.revision, version):
+            return describe_versions(table.dataset, table.revision, version)
 
         return ""

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...evaluation.papers.published_numbers import (
     PublishedNumber,
-    describe_revisions,
     differences,
+    find_judgements,
     is_comparable,
     rank_number,
     read_metric_names,
@@ -35,14 +35,15 @@ class PublishedRows:
     Attributes:
         rows: the rows.
         equal, left_out: rows whose numbers further papers print too, or print otherwise, by paper.
-        refused: how many numbers of a paper are of another revision of a dataset, and why they are not compared.
+        refused: how many numbers of each paper are on other judgements of a dataset, by the dataset's title and the names
+            of the two versions, the printed one first.
         is_asked: whether published numbers were asked for.
     """
 
     rows: Sequence[RowDraft]
     equal: Mapping[str, Sequence[RowDraft]]
     left_out: Mapping[str, Sequence[RowDraft]]
-    refused: Mapping[tuple[str, str], int]
+    refused: Mapping[tuple[str, str, str], Mapping[str, int]]
     is_asked: bool
 
     def notes(self, drafts: Sequence[RowDraft], *, has_details: bool) -> list[str]:
@@ -51,8 +52,11 @@ class PublishedRows:
             return []
 
         notes: list[str] = []
-        for (paper, reason), n_numbers in self.refused.items():
-            notes.append(f"Left out: {n_numbers} of {paper}, {reason}.")
+        for (title, printed_version, version), n_by_paper in self.refused.items():
+            papers = ", ".join(f"{paper} ({n})" for paper, n in n_by_paper.items())
+            notes.append(
+                f"Left out are numbers on other judgements of {title} ({printed_version}) than those here ({version}): {papers}."
+            )
         if not (self.rows or self.equal or self.left_out or self.refused):
             notes.append("No published number is of these datasets and coefficients.")
         elif has_details:
@@ -103,16 +107,17 @@ def add_published_rows(
     """
     metric_names = read_metric_names()
     numbers_by_place: dict[tuple[str, ColumnKey], list[PublishedNumber]] = {}
-    refused = Counter[tuple[str, str]]()
+    refused: dict[tuple[str, str, str], Counter[str]] = {}
     for key, number in _fitting_numbers(columns, papers):
         column = columns[key]
-        if is_comparable(number.revision, column.revision):
+        version = find_judgements(column.dataset, column.revision)
+        if is_comparable(number.revision, version):
             # Papers spell one metric in several ways.
             name = metric_names.get(number.row, number.row)
             numbers_by_place.setdefault((name, key), []).append(number)
         else:
-            reason = describe_revisions(column.over, number.revision, column.revision)
-            refused[short_citation(number.paper), reason] += 1
+            versions = column.over, number.revision, version
+            refused.setdefault(versions, Counter())[short_citation(number.paper)] += 1
 
     specs: dict[str, set[str | None]] = {}
     for (name, _), numbers in numbers_by_place.items():

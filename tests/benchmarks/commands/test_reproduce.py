@@ -268,7 +268,7 @@ def test_a_column_may_say_why_it_cannot_be_computed():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"revision": "Spica"}, "printed on revision Spica of demo, whose scores are not those of"),
+        ({"revision": "Spica"}, "printed on judgements of demo that captau does not read: Spica"),
         ({"dataset": "not_read_here"}, "the dataset is not in this version of captau"),
     ],
 )

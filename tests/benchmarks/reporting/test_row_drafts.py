@@ -175,27 +175,31 @@ def column_of(dataset: str, **choices: Any) -> CoefficientColumn:
 
 def test_notes_say_where_published_numbers_are_from() -> None:
     a, b, c = (draft("published", label) for label in "abc")
+    refused = {("T", "1", "2"): {"W": 3, "X": 1}}
+    left_out = (
+        "Left out are numbers on other judgements of T (1) than those here (2): W (3), X (1)."
+    )
     nothing = PublishedRows([], {}, {}, {}, is_asked=True)
     missing = ["No published number is of these datasets and coefficients."]
     assert nothing.notes([], has_details=True) == nothing.notes([], has_details=False) == missing
     assert PublishedRows([a], {}, {}, {}, is_asked=False).notes([a], has_details=True) == []
     rows = PublishedRows(
-        [a], {"S": [a, b, a], "T": [c]}, {"U": [b], "V": [c]}, {("W", "why"): 3}, is_asked=True
+        [a], {"S": [a, b, a], "T": [c]}, {"U": [b], "V": [c]}, refused, is_asked=True
     )
     sentences = [
-        "Left out: 3 of W, why.",
+        left_out,
         "Published numbers stand as they are printed.",
         "The same numbers are printed by S (a, b).",
         "Left out, since a metric has one number in a column, are numbers of U (b).",
     ]
     assert rows.notes([a, b], has_details=True) == sentences
     assert rows.notes([c], has_details=False) == [
-        "Left out: 3 of W, why.",
+        left_out,
         "The same numbers are printed by T (c).",
         "Left out, since a metric has one number in a column, are numbers of V (c).",
     ]
-    refused = PublishedRows([], {}, {}, {("W", "why"): 3}, is_asked=True)
-    assert refused.notes([], has_details=False) == ["Left out: 3 of W, why."]
+    alone = PublishedRows([], {}, {}, refused, is_asked=True)
+    assert alone.notes([], has_details=False) == [left_out]
 
 
 def test_a_metric_that_captau_lacks_has_a_row_by_its_papers_name() -> None:

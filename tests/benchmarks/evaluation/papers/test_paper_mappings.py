@@ -135,7 +135,7 @@ def meaning_of(paper: str, table: str, dataset: str, row: str, column: str) -> M
         if dataset == "pascal50s_votes":
             return Meaning("accuracy", category, references="first_k", k=5)
         return Meaning("accuracy", category)
-    if dataset == "polaris":
+    if dataset in ("polaris", "nebula"):
         return Meaning("tau_c", split="test")
     if dataset == "foil":
         return Meaning("accuracy", "FOIL", references="first_k", k=int(column[0]))
@@ -360,7 +360,7 @@ def test_a_correlation_is_of_the_metric_and_judgements_that_its_paper_says(
         if find_missing_reason(cell.note):
             is_told = row in NOT_METRICS or "missing" in str(table["rows"][row])
             is_told |= "missing" in table["columns"][column]
-            # Nebula's two papers print numbers on scores that captau does not have.
+            # Hirano et al. 2025 print numbers on scores of Nebula that captau does not have.
             assert is_told or table.get("revision"), (row, column, cell.note)
             continue
 

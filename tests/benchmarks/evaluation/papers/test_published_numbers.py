@@ -11,8 +11,9 @@ from captau.benchmarks.evaluation.papers.published_numbers import (
     PUBLISHED_COLUMNS,
     Training,
     describe_choice,
-    describe_revisions,
+    describe_versions,
     differences,
+    find_judgements,
     is_comparable,
     mark_printed,
     paper_files,
@@ -26,6 +27,7 @@ from captau.benchmarks.evaluation.papers.published_numbers import (
 )
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
+from captau.datasets.registry import card
 
 
 def protocol(dataset: str, **changes: object) -> Protocol:
@@ -173,10 +175,18 @@ def test_numbers_of_another_revision_are_not_compared(
     assert is_comparable(printed, here) is is_alike
 
 
-def test_two_revisions_are_named() -> None:
-    assert describe_revisions("nebula", "2024", "2025") == (
-        "printed on revision 2024 of nebula, whose scores are not those of revision 2025 here; the two are never compared"
+def test_two_versions_are_named() -> None:
+    assert describe_versions("nebula", "Spica", "2024") == (
+        "printed on judgements of nebula that captau does not read: Spica, not 2024"
     )
+
+
+def test_the_version_of_judgements_is_that_of_the_card_that_names_one() -> None:
+    """Nebula's card calls its scores 2024, as the papers' files do; a run on another revision has other ones."""
+    assert find_judgements("nebula", card("nebula").revision) == "2024"
+    assert find_judgements("nebula", "another") == "another"
+    assert find_judgements("flickr8k_expert", "1") == "1"
+    assert find_judgements("of_nobody", "1") == "1"
 
 
 def test_cells_of_authors_files_are_not_printed() -> None:

@@ -37,6 +37,7 @@ from captau.benchmarks.runs.finished_run import read_runs
 from captau.benchmarks.runs.tables import MISSING, ResultTable, Row
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
+from captau.datasets.registry import card
 from tests.benchmarks.edited_runs import edited_record
 from tests.benchmarks.reporting.made_runs import ROWS, made_run, rewrite
 from tests.conftest import run_captau, says
@@ -307,14 +308,25 @@ def test_numbers_of_another_revision_of_a_dataset_are_refused_with_the_reason(tm
     papers = ("pearl_2025", "deneb_2024")
     made = table(made_run(tmp_path / "run", NEBULA, revision="2024"), published=papers)
     assert {r.source for r in numbers(made)} == {"", "Matsuda et al. 2024"}
-    (refusal,) = [note for note in made.notes if note.startswith("Left out: ")]
-    assert refusal.startswith("Left out: 8 of Hirano et al. 2025, printed on revision Spica of ")
-    assert refusal.endswith(
-        "whose scores are not those of revision 2024 here; the two are never compared."
+    (refusal,) = [note for note in made.notes if note.startswith("Left out are numbers on other")]
+    assert refusal == (
+        "Left out are numbers on other judgements of Nebula (Spica) than those here (2024): Hirano et al. 2025 (8)."
     )
     spica = table(made_run(tmp_path / "other", NEBULA, revision="Spica"), published=papers)
     assert texts(spica, "METEOR", "Hirano") == ["47.6"]
-    assert "of Matsuda et al. 2024, printed on revision 2024" in " ".join(spica.notes)
+    assert "(2024) than those here (Spica): Matsuda et al. 2024 (2)." in " ".join(spica.notes)
+
+
+def test_numbers_of_papers_on_the_scores_that_captau_reads_stand_beside_its_own(tmp_path):
+    """Kim et al. 2025 print 54.9 on the test split that they publish, which captau reads; Hirano et al. 2025 use later scores."""
+    revision = card("nebula").revision
+    run = made_run(tmp_path / "run", NEBULA, revision=revision)
+    made = table(run, published=("expert_2025", "deneb_2024", "pearl_2025"))
+    assert texts(made, "EXPERT", "Kim") == ["54.9"]
+    assert texts(made, "RefPAC-S", "Matsuda") == ["50.6"]
+    (refusal,) = [note for note in made.notes if "judgements" in note]
+    assert refusal.endswith("than those here (2024): Hirano et al. 2025 (8).")
+    assert revision not in " ".join(made.notes)
 
 
 def test_of_papers_that_disagree_under_one_protocol_the_first_counts(tmp_path):
