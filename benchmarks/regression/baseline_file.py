@@ -125,8 +125,26 @@ def draw_sample(item_ids: Iterable[str], size: int, seed: int) -> list[str]:
     were added, most of the old sample stays.
     """
     ids = list(item_ids)
-    sampled = set(sorted(ids, key=lambda i: _hash(f"{seed}:{i}"))[:size])
+    sampled = set(sorted(ids, key=lambda i: _sample_hash(seed, i))[:size])
     return [i for i in ids if i in sampled]
+
+
+def _sample_hash(seed: int, item_id: str) -> bytes:
+    """Return what orders items for the draw of a sample."""
+    return _hash(f"{seed}:{item_id}")
+
+
+def find_new_items(before: Baseline, item_ids: Iterable[str]) -> list[str]:
+    """Return the items of which a baseline's sample tells that they were not there.
+
+    Of a sample of all items these are all new ones; of a smaller one those that would have been drawn, too.
+    """
+    new_ids = [item_id for item_id in item_ids if item_id not in before.sample]
+    if len(before.sample) == before.data["items"]:
+        return new_ids
+
+    last_drawn = max((_sample_hash(before.seed, i) for i in before.sample), default=b"")
+    return [i for i in new_ids if _sample_hash(before.seed, i) < last_drawn]
 
 
 def parts_of(item_ids: Sequence[str], scores: Floats) -> tuple[float, ...]:

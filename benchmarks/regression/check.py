@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from .baseline_file import (
 )
 from .choices import CheckChoices
 from .differences import ASPECTS, Difference, compare_baselines, make_difference_table
+from .failed_functions import failure_differences, measure_without_failed
 
 #: What a new baseline has where nobody says.
 SAMPLE = 25
@@ -54,7 +55,13 @@ VERSIONS = "signatures"
 
 @dataclass(frozen=True)
 class CheckPlan:
-    """The work of a check, by the caller's choices, else the baseline, else the defaults."""
+    """The work of a check, by the caller's choices, else the baseline, else the defaults.
+
+    Attributes:
+        failures: the errors of functions that the baseline names and that cannot be loaded, by spec.
+        path, locations, dataset, file_options, protocol, metrics, optional, sample, seed, tolerance, versions, packages:
+            see `CheckChoices` and `Baseline`.
+    """
 
     path: Path
     locations: Locations
@@ -68,10 +75,19 @@ class CheckPlan:
     tolerance: float
     versions: str
     packages: tuple[str, ...]
+    failures: Mapping[str, str]
 
 
-def make_plan(path: Path, choices: CheckChoices, before: Baseline | None) -> CheckPlan:
-    """Make the plan of a check; `before` is the baseline in the file, if there is one.
+def make_plan(
+    path: Path, choices: CheckChoices, before: Baseline | None, *, needs_all: bool
+) -> CheckPlan:
+    """Make the plan of a check.
+
+    Args:
+        path: the file of the baseline.
+        choices: the caller's.
+        before: the baseline in the file, if there is one.
+        needs_all: whether a function that cannot be loaded ends the check, as one that is to be recorded does.
 
     Raises:
         InputError: as `_make_metric` does.
@@ -93,8 +109,9 @@ def make_plan(path: Path, choices: CheckChoices, before: Baseline | None) -> Che
 
     metrics = choices.metrics
     optional = choices.optional
+    failures: dict[str, str] = {}
     if metrics is None and before is not None:
-        metrics = tuple(_make_metric(path, choices, before, name) for name in before.metrics)
+        metrics, failures = _load_metrics(path, choices, before, needs_all=needs_all)
     elif metrics is None:
         metrics = resolve_metrics("text")
         optional = optional_specs("text")
@@ -117,11 +134,44 @@ def make_plan(path: Path, choices: CheckChoices, before: Baseline | None) -> Che
         tolerance=choose(choices.tolerance, before and before.tolerance, TOLERANCE),
         versions=choose(choices.versions, before and before.versions, VERSIONS),
         packages=(*choices.packages, *(before.packages if before else ())),
+        failures=failures,
     )
 
 
+def _load_metrics(
+    path: Path, choices: CheckChoices, before: Baseline, *, needs_all: bool
+) -> tuple[tuple[Metric, ...], dict[str, str]]:
+    """Return a baseline's metrics with the user's code loaded, and by spec the errors of code that cannot be.
+
+    Raises:
+        InputError: as `_make_metric` does; and an error of code where all are needed, or no other metric is left.
+    """
+    metrics: list[Metric] = []
+    failures: dict[str, str] = {}
+    for name in before.metrics:
+        metric = _make_metric(path, choices, before, name)
+        try:
+            metric = load_metric(metric)
+        except InputError as error:
+            is_last = name == list(before.metrics)[-1]
+            if needs_all or (is_last and not metrics):
+                raise
+            failures[name] = str(error)
+            continue
+
+        if metric.spec != name:
+            recipe = before.metrics[name].recipe
+            raise before.error_at(
+                ("metrics", name, "made"),
+                f"{recipe} makes {metric.spec}, not {name}; mend the line",
+            )
+        metrics.append(metric)
+
+    return tuple(metrics), failures
+
+
 def _make_metric(path: Path, choices: CheckChoices, before: Baseline, name: str) -> Metric:
-    """Make a metric of a baseline.
+    """Make a metric of a baseline, without loading code of the user's.
 
     Raises:
         InputError: where the file does not say how it is made, or says something else, or names a
@@ -151,9 +201,6 @@ def _make_metric(path: Path, choices: CheckChoices, before: Baseline, name: str)
             f"if you trust it: allow={subject}",
         )
 
-    metric = load_metric(metric)
-    if metric.spec != name:
-        raise before.error_at(where, f"{recipe} makes {metric.spec}, not {name}; mend the line")
     return metric
 
 
@@ -202,6 +249,7 @@ class Checked:
         updated: whether the baseline was written instead of held against.
         junit: where the report goes.
         aspects: what was compared, of `ASPECTS`.
+        failed: those of `metrics` that raised an error instead.
     """
 
     path: Path
@@ -212,6 +260,7 @@ class Checked:
     updated: bool = False
     junit: Path | None = None
     aspects: tuple[str, ...] = ASPECTS
+    failed: tuple[str, ...] = ()
 
     @property
     def status(self) -> int:
@@ -224,7 +273,7 @@ class Checked:
         """The table of differences, where there are any."""
         if not self.differences:
             return []
-        title = f"{self.path}: differences from now"
+        title = f"Differences from the baseline {self.path}"
         columns = ("baseline", "now")
 
         return [make_difference_table(title, self.differences, self.metrics, columns)]
@@ -240,7 +289,9 @@ class Checked:
         of_metrics = [part for part in self.aspects if part not in of_all]
         cases = [(part, part, "") for part in of_all]
         for metric in self.metrics:
-            cases += [(f"{metric}: {part}", part, metric) for part in of_metrics]
+            # What raised an error has scores alone that fail; there is nothing else to compare.
+            parts = ["scores"] if metric in self.failed else of_metrics
+            cases += [(f"{metric}: {part}", part, metric) for part in parts]
 
         failures = 0
         for name, part, metric in cases:
@@ -325,27 +376,30 @@ def run(
     if junit is not None:
         check_writable(junit)
 
-    plan = make_plan(path, choices, before)
+    plan = make_plan(path, choices, before, needs_all=update)
     if before is not None and not update:
         check_choices(choices, plan, before)
 
-    measured, metrics, unavailable = _measure(plan, only_available=update)
+    measured, metrics, unavailable, failures = _measure(plan, is_update=update)
     now = _current_baseline(plan, measured, metrics, before)
     differences: list[Difference] = []
     # A baseline recorded on other data, by choice, cannot be compared.
     if before is not None and _identity(before) == _identity(now):
         differences = compare_baselines(before, now, measured, plan.metrics, plan.versions)
+        differences += failure_differences(before, failures)
 
     checked = Checked(
         path=path,
         dataset=now.dataset,
-        metrics=tuple(now.metrics),
+        metrics=(*now.metrics, *failures),
+        failed=tuple(failures),
         differences=tuple(differences),
         summary="",
         updated=update,
         junit=junit,
     )
     if not update:
+        assert before is not None, "only an update makes a baseline"
         return replace(checked, summary=_summary(checked, before, now, choices.allow))
 
     summary = _write_baseline(path, now, before)
@@ -382,35 +436,59 @@ def _identity(baseline: Baseline) -> tuple[str, dict[str, Any], Protocol]:
     return baseline.dataset, dict(baseline.file_options), baseline.protocol
 
 
-def _summary(checked: Checked, before: Baseline | None, now: Baseline, allow: Sequence[str]) -> str:
+def _summary(checked: Checked, before: Baseline, now: Baseline, allow: Sequence[str]) -> str:
     """Return the closing line; its remedy names again the code that the caller allowed."""
+    compared = [name for name in checked.metrics if name not in checked.failed]
+    # Of data that changed, some captions of the sample may be gone.
+    n_single = len(before.sample.keys() & now.sample.keys())
     coverage = (
-        f"{count_metrics(checked.metrics)} on {count_of(now.data['items'], 'item')} of {now.dataset}, "
-        f"{len(before.sample) if before else 0} of them one by one"
+        f"{count_metrics(compared)} on {count_of(now.data['items'], 'item')} of {now.dataset}, "
+        f"{n_single} of them one by one"
     )
-    failing_parts = {d.part for d in checked.differences if d.fails}
-    failing = [aspect for aspect in ASPECTS if aspect in failing_parts]
+    moved = [d for d in checked.differences if not set(d.metrics) & set(checked.failed)]
+    failing = _list_parts(d for d in moved if d.fails)
+    told = _list_parts(d for d in moved if not d.fails)
+
+    errors = ""
+    if checked.failed:
+        verb = "raises" if len(checked.failed) == 1 else "raise"
+        errors = f"{', '.join(checked.failed)} {verb} an error; "
     if failing:
         remedy = f"captau check baseline={checked.path} update=true"
         if allow:
             remedy += f" allow={','.join(allow)}"
-        return (
-            f"{checked.path}: {', '.join(failing)} differ ({coverage}). If that is meant: {remedy}"
-        )
+        outcome = f"{', '.join(failing)} differ ({coverage})"
+        return f"{checked.path}: {errors}{outcome}. If that is meant: {remedy}"
 
-    return f"{checked.path}: as in the baseline ({coverage})"
+    rest = "the rest is " if checked.failed else ""
+    outcome = f"{rest}as in the baseline"
+    if told:
+        outcome += f" but for {' and '.join(told)}, which alone do not fail the check"
+    return f"{checked.path}: {errors}{outcome} ({coverage})"
+
+
+def _list_parts(differences: Iterable[Difference]) -> list[str]:
+    """Return the parts that differences are of, in the order of the table."""
+    parts = {difference.part for difference in differences}
+    return [aspect for aspect in ASPECTS if aspect in parts]
 
 
 def _measure(
-    plan: CheckPlan, *, only_available: bool
-) -> tuple[MeasuredDataset, list[Metric], UnavailableMetrics]:
-    """Compute scores and correlations anew; return them, the metrics, and those left out."""
+    plan: CheckPlan, *, is_update: bool
+) -> tuple[MeasuredDataset, list[Metric], UnavailableMetrics, dict[str, str]]:
+    """Compute scores and correlations anew.
+
+    Returns:
+        them; their metrics; those that a suite names and that cannot be computed here, which a new baseline leaves out;
+        and the errors of the user's functions, by spec, which an existing one tells.
+    """
     where = replace(plan.locations, file_options=plan.file_options)
     caption_set = where.load(plan.dataset)
     metrics = list(plan.metrics)
     unavailable: UnavailableMetrics = {}
+    failures = dict(plan.failures)
     # Otherwise all must be computed, and one that cannot be says why.
-    if only_available:
+    if is_update:
         metrics, unavailable = split_available(
             plan.metrics, plan.optional, plan.protocol, caption_set
         )
@@ -420,11 +498,19 @@ def _measure(
     keep(False)
     try:
         with StepProgress(len(metrics)) as progress:
-            measured = measure(caption_set, plan.protocol, metrics, ScoreStore(None), progress)
+            if is_update:
+                store = ScoreStore(None)
+                measured = measure(caption_set, plan.protocol, metrics, store, progress)
+            else:
+                measured, raised = measure_without_failed(
+                    caption_set, plan.protocol, metrics, progress
+                )
+                failures |= raised
     finally:
         keep(before)
 
-    return measured, metrics, unavailable
+    metrics = [metric for metric in metrics if metric.spec not in failures]
+    return measured, metrics, unavailable, failures
 
 
 def _current_baseline(

@@ -22,6 +22,7 @@ from .baseline_file import (
     Baseline,
     coefficient_of,
     decimals_of,
+    find_new_items,
     moved,
     number,
     unit_of,
@@ -30,6 +31,9 @@ from .baseline_file import (
 OUR_CODE = "no version, parameter or data changed: the code of captau"
 
 USER_CODE = "no recorded version, parameter or data changed: the code of the function, or a package that packages= does not name"
+
+#: The most items that a line names.
+_MOST_ITEMS = 3
 
 #: What a check compares, in the order in which the table has it.
 ASPECTS = ("data", "versions", "parameters", "scores", "correlations")
@@ -77,6 +81,8 @@ def compare_baselines(
 ) -> list[Difference]:
     """List what differs between a baseline and its recomputation; `versions` is one of `POLICIES`."""
     data = _data(before, now)
+    if data:
+        data += _item_differences(before, measured.items["item_id"].tolist())
     by_spec = {m.spec: m for m in metrics}
     names = [name for name in now.metrics if name in before.metrics]
     signature_changes: dict[str, dict[str, tuple[str, str]]] = {}
@@ -167,6 +173,24 @@ def _data(before: Baseline, now: Baseline) -> list[Difference]:
         if old != new:
             lines.append(Difference("data", (), key, _short(old), _short(new)))
 
+    return lines
+
+
+def _item_differences(before: Baseline, item_ids: Sequence[str]) -> list[Difference]:
+    """Name the items that are gone and those that are new, as far as a baseline's sample tells."""
+    present_ids = set(item_ids)
+    gone_ids = [item_id for item_id in before.sample if item_id not in present_ids]
+    new_ids = find_new_items(before, item_ids)
+
+    lines: list[Difference] = []
+    for ids, is_old in ((gone_ids, True), (new_ids, False)):
+        if ids:
+            # An item's id may hold line breaks.
+            listed = ", ".join(" ".join(item_id.split()) for item_id in ids[:_MOST_ITEMS])
+            more = f" and {len(ids) - _MOST_ITEMS} more" if len(ids) > _MOST_ITEMS else ""
+            noun = "item" if len(ids) == 1 else "items"
+            subject = f"{noun} {listed}{more}"
+            lines.append(difference_in_one("data", (), subject, is_in_old=is_old))
     return lines
 
 
@@ -308,14 +332,15 @@ def compare_scores(
         add_line(f"mean of all {new_kept.items} items", old_kept.mean, new_kept.mean)
     elif moved(old_kept.std, new_kept.std, reach):
         add_line(f"standard deviation of all {new_kept.items} items", old_kept.std, new_kept.std)
-    else:
+    elif before.data == now.data:
+        # Of other items a part is another group, which a line on the data tells.
         parts: list[tuple[str, float, float]] = []
         for i, (old, new) in enumerate(zip(old_kept.parts, new_kept.parts, strict=True), start=1):
             if moved(old, new, reach):
-                parts.append((f"part {i}", old, new))
+                parts.append((str(i), old, new))
         if parts:
             part, old, new = _find_farthest(parts)
-            subject = f"{len(parts)} of {PARTS} parts of the items, most the mean of {part}"
+            subject = f"means of {len(parts)} of the {PARTS} groups of items (parts), most that of group {part}"
             add_line(subject, old, new)
 
     return rows
@@ -379,6 +404,7 @@ def make_difference_table(
         return ", ".join(difference.metrics)
 
     causes: list[str] = []
+    # What the lines of versions say is that no score moved, or that they do not fail: no cause.
     has_other_remarks = False
     for difference in differences:
         if difference.part not in ("scores", "correlations"):
@@ -411,8 +437,10 @@ def make_difference_table(
     notes: list[str] = []
     if is_shared:
         notes.append(f"Likely cause of what moved: {causes[0]}.")
-    else:
+    elif not has_other_remarks:
         headings.append("likely cause")
+    else:
+        headings.append("likely cause, or remark" if any(causes) else "remark")
     return ResultTable(title, "part", headings, rows, notes=notes, numeric=False)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,12 +164,26 @@ class SystemBaseline:
             if user_code_of(metric) or metric.name == "mllm_judge":
                 raise InputError(
                     f"{self.document.file}:{self.document.lines[keys]}: {score.recipe} runs only if the command names it; if "
-                    f"you trust it, name all metrics: metrics={','.join(self.scores)}"
+                    f"you trust it, name all metrics: {self._metrics_option()}"
                 )
 
             metrics.append(metric)
 
         return tuple(metrics)
+
+    def _metrics_option(self) -> str:
+        """Return the option that names all metrics of the file, as a shell takes it."""
+        words: list[str] = []
+        for spec, score in self.scores.items():
+            # What was made in Python has no recipe, and its error comes before this one.
+            word = score.recipe or spec
+            metric = metric_of(word)
+            code = user_code_of(metric)
+            if code and metric.spec == code.rpartition(":")[2]:
+                word = code
+            words.append(word)
+
+        return shlex.quote(f"metrics={','.join(words)}")
 
     def compare(self, now: SystemBaseline, metrics: Sequence[Metric]) -> list[Difference]:
         """List the scores that moved by half of the last printed digit, and why, among those that both have."""
@@ -187,8 +202,8 @@ class SystemBaseline:
             cause = "other references"
             if self.references == now.references:
                 changes = signature_changes_of(old.signature, new.signature)
-                code = "the function" if user_code_of(metric) else "captau or of another package"
-                unsigned = f"neither references nor signature changed: the code of {code}"
+                subject = "the function" if user_code_of(metric) else "captau"
+                unsigned = f"neither references nor signature changed: the code of {subject} or of another package"
                 cause = cause_of(False, changes, {}, unsigned)
 
             line = Difference(

@@ -414,7 +414,11 @@ class SystemCheck:
         fallen = [line for line in lines if line.fails]
         names = tuple(change.spec for change in changes if self._is_compared(change))
 
-        notes = [f"{count_of(n_images, 'image')}.{self._test_words(changes)}", *file_notes]
+        notes = [
+            f"{count_of(n_images, 'image')}.{self._test_words(changes)}",
+            *_scale_notes(changes),
+            *file_notes,
+        ]
         if self.choices.tolerance is not None:
             notes.append(
                 f"A metric fails where its score, as computed (this table prints most ×100), falls by more than "
@@ -457,6 +461,21 @@ class SystemCheck:
 
         changes = ", ".join(f"{line.subject} ({line.change})" for line in fallen)
         return f"{self.choices.candidates} fell {how} below {self.choices.against} by {changes} {coverage}"
+
+
+def _scale_notes(changes: Sequence[_Change]) -> list[str]:
+    """Say which scores are multiplied where not all are by the same number; no line where all are."""
+    labels_by_scale: dict[float, list[str]] = {}
+    for change in changes:
+        labels_by_scale.setdefault(change.style.scale, []).append(change.style.label)
+    if len(labels_by_scale) < 2:
+        return []
+
+    parts: list[str] = []
+    for scale, labels in labels_by_scale.items():
+        how = "as computed" if scale == 1 else f"×{scale:g}"
+        parts.append(f"{', '.join(labels)} {how}")
+    return [f"{'; '.join(parts)}."]
 
 
 def _read_captions(path: Path, columns: Columns) -> CandidateFile:

@@ -173,7 +173,9 @@ def test_where_mean_and_spread_stay_the_part_that_moved_most_is_named() -> None:
 
     measured: Any = SimpleNamespace(by_metric={"m": pd.Series(dtype=float)})
     (difference,) = compare_scores(baseline(before), baseline(now), measured, "m", "the code")
-    assert difference.subject == "3 of 16 parts of the items, most the mean of part 4"
+    assert (
+        difference.subject == "means of 3 of the 16 groups of items (parts), most that of group 4"
+    )
     assert (difference.metrics, difference.before, difference.now) == (
         ("m",),
         "0",

@@ -227,7 +227,7 @@ def test_a_held_score_that_moved_fails_and_says_why(files, monkeypatch, capsys):
         ("format: 1\nreferences: x\nmetrics: {}\ncaptions: {a: [b]}", "old.yaml:4: captions.a: ['b']: a text is expected"),
         (
             "format: 1\nreferences: x\nmetrics: {f: {made: 'mine.py:f', signature: f, score: 1}}\ncaptions: {a: b}",
-            "old.yaml:3: mine.py:f runs only if the command names it; if you trust it, name all metrics: metrics=f",
+            "old.yaml:3: mine.py:f runs only if the command names it; if you trust it, name all metrics: metrics=mine.py:f\n",
         ),
     ],
 )  # fmt: skip
