@@ -271,6 +271,7 @@ class PaperTableModel(ComposedModel):
     draws: dict[str, Any] = Field(default_factory=dict)
     is_printed: Flag = True
     note: Text = ""
+    recomputed_note: Text = ""
 
 
 class OwnPaper(ComposedModel):

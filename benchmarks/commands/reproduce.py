@@ -166,7 +166,7 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
         value = float(text.removeprefix("<"))
         is_computed = not np.isnan(cell.value)
         match = _match(cell, value, decimals, is_bound=text.startswith("<"))
-        table_note = table.note if match == "false" else ""
+        table_notes = table.difference_notes if match == "false" else []
 
         row = {
             "paper": paper,
@@ -179,7 +179,7 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
             "delta": f"{cell.value - value:+.{decimals + 3}f}" if is_computed else "",
             "decimals": decimals,
             "match": match,
-            "note": join_notes(cell.note, printed["note"], table_note),
+            "note": join_notes(cell.note, printed["note"], *table_notes),
         }
         rows.append(row)
 
@@ -299,8 +299,8 @@ def _comparison_table(
     for match, (_, words) in _PRINTED_SIGNS.items():
         if (comparison["match"] == match).any():
             notes.append(words)
-    if table.note:
-        notes.append(f"Note: {' '.join(table.note.split())}.")
+    if table_notes := table.difference_notes:
+        notes.append(f"Note: {'; '.join(table_notes)}.")
     title = f"{paper}, {table.table}: {table.title}"
     heads = [_head_of(column) for column in columns]
     return ResultTable(title, "", heads, rows, notes=[*notes, *copies_notes])

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LABEL_ROOM = 12
 #: The most of them in a table of numbers, for a label with a word longer than `LABEL_ROOM`.
 LONGEST_WORD = 24
+#: What marks the rows that papers printed.
+_DAGGER = "†"
 #: Letters and digits as they stand above the line in a terminal; there is no such q.
 _RAISED = str.maketrans(
     "0123456789abcdefghijklmnoprstuvwxyz", "⁰¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
@@ -47,7 +49,7 @@ def rich_of(table: ResultTable, width: int | None = None) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    table = table.with_marks()
+    table = _mark_published(table.with_marks())
     is_framed = True
     is_listed = False
     if width is None:
@@ -98,11 +100,23 @@ def _draw_columns(table: ResultTable, width: int | None, *, is_framed: bool) -> 
             label = fold_head(label, widths.label_room)
             if not row.cells:
                 label = _drop_hyphens(label, widths.label_room)
-        # A row without cells is a heading.
+        # A row without cells is a heading; one that a paper printed is grey.
         style = "" if row.cells else "italic"
         cells = [Text(str(cell)) for cell in row.cells]
-        rich_table.add_row(Text(label, style=style), *cells)
+        rich_table.add_row(Text(label, style=style), *cells, style="dim" if row.source else "")
     return rich_table
+
+
+def _mark_published(table: ResultTable) -> ResultTable:
+    """Return the table with a dagger behind each row that a paper printed, and a note; not every terminal has a grey."""
+    if not table.has_published_rows:
+        return table
+
+    rows: list[Row] = []
+    for row in table.rows:
+        rows.append(replace(row, label=f"{row.label}{_DAGGER}") if row.source else row)
+    note = f"{_DAGGER} as printed by papers, not computed by captau."
+    return replace(table, rows=rows, notes=[note, *table.notes])
 
 
 def _drop_hyphens(heading: str, width: int) -> str:
@@ -183,7 +197,7 @@ def _with_tails(table: ResultTable) -> ResultTable:
         for index, cell in enumerate(row.cells):
             tail = _tail_of(cell, table.intervals).ljust(widths[index]) if str(cell) else ""
             cells.append(str(cell) + tail)
-        rows.append(replace(row, cells=cells, source=""))
+        rows.append(replace(row, cells=cells))
 
     def has_numbers(group: tuple[int, ...]) -> bool:
         return not all(is_empty_column(table.rows, index) for index in group)

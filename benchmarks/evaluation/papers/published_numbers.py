@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -28,6 +28,8 @@ from ..wording import join_notes
 
 #: The choices of a protocol that decide whether two numbers can be compared.
 COMPARED_CHOICES = tuple(name for name, declared in CHOICES.items() if declared.is_compared)
+#: Those that matter to metrics with references alone.
+_OF_REFERENCES = ("references", "k", "corpus")
 #: What differs from the usual protocol of `CHOICES` for a dataset that captau does not read.
 PLAIN_PROTOCOL: dict[str, Any] = {"dimension": "overall", "coefficients": ["tau_c", "tau_b"]}
 
@@ -67,7 +69,8 @@ class PaperTable:
         author_scores: where the authors publish scores of a row's or a column's metric, by its printed name: the `dataset` that has
             them, its `dimension`, and a `note`; they fill cells that captau does not compute itself.
         is_printed: whether the paper prints the numbers; False for those made by running its authors' files.
-        note: the reason why cells may differ.
+        note: what the paper does that captau does not, so that cells may differ.
+        recomputed_note: the reason why recomputed cells differ, where it is none that lies in the printed numbers.
     """
 
     table: str
@@ -85,6 +88,28 @@ class PaperTable:
     author_scores: dict[str, Any] = field(default_factory=dict[str, Any])
     is_printed: bool = True
     note: str = ""
+    recomputed_note: str = ""
+
+    @property
+    def difference_notes(self) -> list[str]:
+        """Both notes on cells that differ, where there are any."""
+        notes = [" ".join(note.split()) for note in (self.note, self.recomputed_note)]
+        return [note for note in notes if note]
+
+
+@dataclass(frozen=True)
+class MetricInPrint:
+    """A metric that papers print.
+
+    Attributes:
+        name: one name for all by which papers print it.
+        label: what tables of several papers call it, where a paper's own name says too little there; empty elsewhere.
+        has_references: whether it scores captions against references; True where no source says.
+    """
+
+    name: str
+    label: str = ""
+    has_references: bool = True
 
 
 class Training(StrEnum):
@@ -338,23 +363,38 @@ def rank_number(number: PublishedNumber, own_protocol: Protocol) -> tuple[bool, 
 
 
 def differences(number: PublishedNumber, own_protocol: Protocol) -> list[str]:
-    """Describe in what a number's protocol, and its whole table, are unlike captau's."""
+    """Describe in what a number's protocol, and its whole table, are unlike captau's.
+
+    How references are used is no difference for a metric that has none.
+    """
+    ignored: list[str] = []
+    if not find_printed_metric(number.row).has_references:
+        ignored += _OF_REFERENCES
+        # A caption among its own references may also be left out itself.
+        if "drop" not in (number.protocol.own_references, own_protocol.own_references):
+            ignored.append("own_references")
     caveats = [number.caveat] if number.caveat else []
 
-    return [*protocol_differences(number.protocol, own_protocol), *caveats]
+    return [*protocol_differences(number.protocol, own_protocol, ignored), *caveats]
 
 
 @cache
-def read_metric_names() -> dict[str, str]:
-    """Return one name for each name by which papers print a metric, from `results/published/metrics.csv`."""
+def read_printed_metrics() -> dict[str, MetricInPrint]:
+    """Return the metric of each name by which papers print one, from `results/published/metrics.csv`."""
     file = resources.files("captau.results") / "published" / "metrics.csv"
     rows = csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")))
-    names: dict[str, str] = {}
+    metrics: dict[str, MetricInPrint] = {}
     for row in rows:
-        for printed_name in (row["printed_as"] or "").split("|"):
-            names[printed_name] = row["metric"]
+        metric = MetricInPrint(row["metric"], row["label"], row["references"] != "no")
+        for printed_name in row["printed_as"].split("|"):
+            metrics[printed_name] = metric
 
-    return names
+    return metrics
+
+
+def find_printed_metric(name: str) -> MetricInPrint:
+    """Return the metric of a name by which a paper prints one; one of this name where none is known."""
+    return read_printed_metrics().get(name, MetricInPrint(name))
 
 
 def find_judgements(dataset: str, revision: str) -> str:
@@ -377,10 +417,14 @@ def describe_versions(dataset: str, printed_version: str, version: str) -> str:
     return f"printed on judgements of {dataset} that captau does not read: {printed_version}, not {version}"
 
 
-def protocol_differences(paper: Protocol, own_protocol: Protocol) -> list[str]:
-    """Describe each difference of two protocols: `references mean_over_single (here all)`."""
+def protocol_differences(
+    paper: Protocol, own_protocol: Protocol, ignored: Collection[str] = ()
+) -> list[str]:
+    """Describe each difference of two protocols, but for ignored choices: `references mean_over_single (here all)`."""
     described: list[str] = []
     for name in COMPARED_CHOICES:
+        if name in ignored:
+            continue
         printed = getattr(paper, name)
         computed = getattr(own_protocol, name)
         if printed != computed:

@@ -17,7 +17,7 @@ _HEADINGS = {
     "given": "your metrics",
     "released": "scores that their authors published",
     "ceilings": "people",
-    "published": "printed by papers, not computed here",
+    "published": "other metrics, as printed by papers",
 }
 
 

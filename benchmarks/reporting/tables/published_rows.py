@@ -12,9 +12,9 @@ from ...evaluation.papers.published_numbers import (
     PublishedNumber,
     differences,
     find_judgements,
+    find_printed_metric,
     is_comparable,
     rank_number,
-    read_metric_names,
     select_numbers,
     short_citation,
 )
@@ -105,7 +105,6 @@ def add_published_rows(
         papers: names in `conf/paper/`.
         has_remarks: whether footnotes say more of a number than that its protocol is another.
     """
-    metric_names = read_metric_names()
     numbers_by_place: dict[tuple[str, ColumnKey], list[PublishedNumber]] = {}
     refused: dict[tuple[str, str, str], Counter[str]] = {}
     for key, number in _fitting_numbers(columns, papers):
@@ -113,7 +112,7 @@ def add_published_rows(
         version = find_judgements(column.dataset, column.revision)
         if is_comparable(number.revision, version):
             # Papers spell one metric in several ways.
-            name = metric_names.get(number.row, number.row)
+            name = find_printed_metric(number.row).name
             numbers_by_place.setdefault((name, key), []).append(number)
         else:
             versions = column.over, number.revision, version
@@ -178,7 +177,8 @@ def _fill_row(
     """Fill a published metric's row: its name in the paper that prints most of it, and its numbers with who printed them."""
     paper = Counter(number.paper for number in numbers.values()).most_common(1)[0][0]
     row.source = short_citation(paper)
-    row.label = next(number.row for number in numbers.values() if number.paper == paper)
+    printed_name = next(number.row for number in numbers.values() if number.paper == paper)
+    row.label = find_printed_metric(printed_name).label or printed_name
     specs = [number.spec for number in numbers.values() if number.spec]
     if specs:
         spec = specs[0]
@@ -196,7 +196,7 @@ def _fill_row(
             row.apart.add(key)
             row.texts[key].append(f"{source}: {', '.join(differing_choices)}")
         else:
-            row.texts[key].append(f"printed by {source}")
+            row.texts[key].append(f"as printed by {source}")
 
 
 def _fitting_numbers(

@@ -9,18 +9,20 @@ import pytest
 
 from captau.benchmarks.evaluation.papers.published_numbers import (
     PUBLISHED_COLUMNS,
+    MetricInPrint,
     Training,
     describe_choice,
     describe_versions,
     differences,
     find_judgements,
+    find_printed_metric,
     is_comparable,
     mark_printed,
     paper_files,
     protocol_differences,
     rank_number,
-    read_metric_names,
     read_numbers,
+    read_printed_metrics,
     read_published,
     select_numbers,
     short_citation,
@@ -96,12 +98,37 @@ def test_papers_are_cited_by_authors_and_year() -> None:
         "results/published/thumb_2022.csv",
     )
     assert tuple(read_published("thumb_2022").columns) == PUBLISHED_COLUMNS
-    names = read_metric_names()
-    assert (names["BLEU"], names["ROUGE"], names["RefCLIP-S"]) == (
-        "sacreBLEU",
-        "ROUGE-L",
-        "RefCLIPScore",
-    )
+
+
+def test_metrics_in_print_have_one_name_and_what_else_a_table_asks() -> None:
+    """Kasai et al. 2022, appendix: "BLEU" is sacreBLEU's BLEU-4 of sentences."""
+    metrics = read_printed_metrics()
+    assert metrics["BLEU"] == MetricInPrint("sacreBLEU", "BLEU-4 (sacreBLEU)", has_references=True)
+    assert metrics["ROUGE"] == MetricInPrint("ROUGE-L")
+    assert metrics["UMIC"] == MetricInPrint("UMIC", has_references=False)
+    # No source says whether NUBIA needs references.
+    assert metrics["NUBIA"].has_references
+    assert find_printed_metric("of nobody") == MetricInPrint("of nobody")
+
+
+def test_references_are_no_difference_for_a_metric_without_them() -> None:
+    """Lee et al. 2021 take references one by one, of which UMIC has none; that captions are dropped concerns it."""
+    here = protocol("composite")
+    numbers = {n.row: n for n in read_numbers("umic_2021") if n.dataset == "composite"}
+    assert differences(numbers["UMIC"], here) == []
+    assert differences(numbers["BLEU-4"], here) == [
+        "references mean_over_single (here all)",
+        "own_references keep (here leave_out_image)",
+    ]
+    dropped = replace(here, own_references="drop")
+    assert differences(numbers["UMIC"], dropped) == ["own_references keep (here drop)"]
+
+
+def test_a_note_on_recomputed_cells_is_none_on_the_printed_ones() -> None:
+    """Two recomputed cells of Hirano et al. 2025 lie half a tenth above the print; 57.6 of Polos is the print."""
+    numbers = {n.row: n for n in read_numbers("pearl_2025") if n.dataset == "composite"}
+    assert numbers["Polos"].text == "57.6"
+    assert {number.caveat for number in numbers.values()} == {""}
 
 
 def places(paper: str, dataset: str, *columns: tuple[str, str], **changes: object) -> list[str]:

@@ -35,7 +35,7 @@ def test_groups_have_headings():
         "your metrics",
         "text",
         "people",
-        "printed by papers, not computed here",
+        "other metrics, as printed by papers",
     ]
     assert [bool(row.cells) for row in lines] == [0, 1, 0, 1, 1, 0, 1, 0, 1]
     assert with_headings([], []) == []

@@ -24,6 +24,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from captau.benchmarks.evaluation.papers.published_numbers import (
     protocol_differences,
@@ -35,6 +36,7 @@ from captau.benchmarks.reporting.tables.table_choices import TableChoices
 from captau.benchmarks.reporting.tables.table_layouts import LAYOUTS
 from captau.benchmarks.runs.finished_run import read_runs
 from captau.benchmarks.runs.tables import MISSING, ResultTable, Row
+from captau.benchmarks.runs.terminal_table import rich_of
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.registry import card
@@ -217,9 +219,10 @@ def test_published_numbers_stand_beside(run):
     assert texts(made, "SPICE", "Hessel") == ["44.9", "51.7"]
     reasons = dict(made.footnotes)
     (mark,) = row(made, "SPICE", "Hessel").cells[1].marks
-    assert reasons[mark] == "printed by Sarto et al. 2023"
+    assert reasons[mark] == "as printed by Sarto et al. 2023"
+    # UMIC takes no references, so that it does not matter how Lee et al. 2021 use them.
     (mark,) = row(made, "UMIC_C", "Lee").cells[0].marks
-    assert reasons[mark] == "Lee et al. 2021: references mean_over_single (here all)"
+    assert reasons[mark] == "as printed by Lee et al. 2021"
     # 0.300 is 30.0, with the digits that the paper printed.
     made_of_lee = table(run, published=("umic_2021",), coefficients=("tau_c",))
     assert texts(made_of_lee, "ROUGE-L", "Lee") == ["30.0"]
@@ -264,13 +267,27 @@ def test_of_the_papers_that_print_a_number_the_rows_own_protocol_comes_first(tmp
 
 
 def test_published_numbers_compete_where_they_may(run):
-    """UMIC_C's .431 is of another protocol; RefCLIP-S wins."""
+    """BERT-S++'s .467 is of another protocol; RefCLIP-S wins."""
     made = table(run, published=PAPERS, coefficients=("tau_c",), dimensions=("overall",))
     emphasis = {(r.label, r.source): r.cells[0].emphasis for r in numbers(made) if r.cells[0]}
     assert emphasis["RefCLIP-S", "Hessel et al. 2021"] == "best"
     assert emphasis["CLIP-S (no refs)", "Hessel et al. 2021"] == "second"
     assert not any(v for (_, source), v in emphasis.items() if source.startswith("Lee"))
     assert emphasis["METEOR", ""] == ""
+
+
+def test_printed_rows_are_told_from_computed_ones_on_a_terminal(run):
+    """Rows without colours have a dagger, which a note explains; the group of the others says that it holds others alone."""
+    made = table(run, published=("thumb_2022", "clipscore_2021"))
+    console = Console(file=io.StringIO(), width=100)
+    console.print(rich_of(made, 100))
+    lines = console.file.getvalue().splitlines()
+    assert any(line.strip() == "† as printed by papers, not computed by captau." for line in lines)
+    marked = {line.split("†")[0].strip("│ ") for line in lines if "†" in line}
+    assert {"SPICE", "RefCLIP-S", "TIGEr", "BLEU-4 (sacreBLEU)"} <= marked
+    assert not marked & {"METEOR", "CIDEr", "BLEU-1"}
+    assert any("other metrics, as" in line for line in lines)
+    assert "†" not in LAYOUTS["markdown"](made)
 
 
 def test_of_a_papers_columns_the_nearest_protocol_counts():
