@@ -283,7 +283,7 @@ def print_citations(_: Command, options: Any) -> None:
     """Run `captau cite`."""
     from ..reporting.citations import cite
 
-    _print_or_write(cite(options.runs), options.output)
+    _print_or_write(cite(options.runs, options.published), options.output)
 
 
 def write_report(_: Command, options: Any) -> None:

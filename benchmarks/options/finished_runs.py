@@ -30,7 +30,13 @@ _OUTPUT = "the output file (default: standard output)"
 
 def _papers_of(value: Any, key: str) -> tuple[str, ...]:
     papers = shared.words_of(value, key)
-    return tuple(group("paper")) if papers == ("all",) else papers
+    if papers == ("all",):
+        return tuple(group("paper"))
+
+    for paper in papers:
+        if paper not in group("paper"):
+            raise unknown("paper", paper, [*group("paper"), "all"])
+    return papers
 
 
 def _names_of(value: Any, key: str) -> dict[str, str]:
@@ -154,17 +160,15 @@ captau table 'run=sweep/*'                             the runs of a sweep
             )
         if self.appendix is not None and self.appendix == self.output:
             raise InputError(f"appendix={self.appendix}: this is the file of output=; name another")
-        for paper in self.choices.published:
-            if paper not in group("paper"):
-                raise unknown("paper", paper, [*group("paper"), "all"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class CiteOptions(Options):
-    """Options of `captau cite`: folders of finished runs, and the file to write, if any."""
+    """Options of `captau cite`: folders of finished runs, the papers whose numbers their table shows, and the file to write, if any."""
 
     examples: ClassVar[str] = """
 captau cite run=mine
+captau cite run=mine published=all                     the papers of captau table run=mine published=all as well
 captau cite run=mine,older output=captau.bib
 """
     notes: ClassVar[str] = """
@@ -173,6 +177,12 @@ metrics that a run used (docs/tables.md). BibTeX passes over both texts, which s
 """
 
     runs: tuple[Path, ...] = shared.runs_option(f"{_RUNS}all {_STUDIES}")
+    published: tuple[str, ...] = option(
+        None,
+        "papers as captau table takes them; those whose numbers stand in its table are cited",
+        read=_papers_of,
+        takes="all|A,B",
+    )
     output: Path | None = option(None, _OUTPUT, takes="FILE")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ...conf import group
+from ...datasets.errors import InputError
 from ..evaluation.overview import MEAN
 from ..evaluation.wording import interval_words, rank_words, revision_words
 from ..runs.finished_run import FinishedRun, check_same_data, read_runs
@@ -23,6 +24,7 @@ from ..statistics.coefficients.coefficient import are_of_preferences, find_coeff
 from .bibliography import Bibliography
 from .run_parts import ScoredCaptions, scored_parts
 from .tables import named_run
+from .tables.joined_table import find_printed_labels
 
 #: The distributions that compute coefficients and intervals; metrics name theirs in signatures.
 COMPUTING = ("numpy", "scipy", "numba")
@@ -31,22 +33,30 @@ COMPUTING = ("numpy", "scipy", "numba")
 _N_NAMED = 6
 
 
-def cite(folders: Sequence[Path]) -> str:
+def cite(folders: Sequence[Path], published: Sequence[str] = ()) -> str:
     """Return two sentences for a paper and an appendix, in LaTeX, and the BibTeX of all that they cite.
 
+    Args:
+        folders: finished runs.
+        published: papers in `conf/paper/`; those whose numbers stand in the runs' table are cited, in a third sentence.
+
     Raises:
-        InputError: on a run that cannot be read, or runs over different data.
+        InputError: on a run that cannot be read, runs over different data, or papers where the table has no published numbers.
     """
     runs = read_runs(folders)
+    if not runs[0].has_correlations and published:
+        raise InputError(
+            f"{runs[0].folder} is a run of captau {runs[0].command}, whose table has no published numbers; leave published= out"
+        )
     if runs[0].has_corpus_scores:
         return _cite_scores(runs)
     if not runs[0].has_correlations:
         return _cite_studies(runs)
-    return _cite_correlations(runs)
+    return _cite_correlations(runs, published)
 
 
-def _cite_correlations(runs: Sequence[FinishedRun]) -> str:
-    """Cite what runs that correlate metrics with people used."""
+def _cite_correlations(runs: Sequence[FinishedRun], published: Sequence[str]) -> str:
+    """Cite what runs that correlate metrics with people used, and the papers whose numbers stand beside theirs."""
     sources = named_run.name_runs(runs)
     works = Bibliography()
     captau = _cite_captau(runs, works)
@@ -96,8 +106,33 @@ def _cite_correlations(runs: Sequence[FinishedRun]) -> str:
 
     first = f"With {captau} we measure how well {metrics.in_words} agree with people{_on(runs, works, measured)}."
     second = _second_sentence(_listed(names), intervals, ranks)
-    brief = f"{first} {second}"
+    third, printed_rows = _cite_printed(runs, published, works)
+    brief = " ".join([first, second, *third])
+    sentences += printed_rows
     return _write_paper("Coefficients and intervals", brief, sentences, metrics, runs, works)
+
+
+def _cite_printed(
+    runs: Sequence[FinishedRun], published: Sequence[str], works: Bibliography
+) -> tuple[list[str], list[str]]:
+    """Return the sentence on printed numbers, and that of the appendix on whose row is whose; none without such numbers."""
+    if not published:
+        return [], []
+
+    keys: list[str] = []
+    clauses: list[str] = []
+    for paper, labels in find_printed_labels(runs, published).items():
+        (key,) = works.add(read_config("paper", paper)["citation"])
+        keys.append(key)
+        clauses.append(rf"{_listed([escape_latex(label) for label in labels])} by \cite{{{key}}}")
+    if not keys:
+        return [], []
+
+    cited = rf"\cite{{{','.join(keys)}}}"
+    return (
+        [f"Numbers that we did not compute stand as they are printed by {cited}."],
+        [f"Numbers of these rows are as printed: {'; '.join(clauses)}."],
+    )
 
 
 def _cite_captau(runs: Sequence[FinishedRun], works: Bibliography) -> str:

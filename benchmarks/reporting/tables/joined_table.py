@@ -94,10 +94,7 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     sources = name_runs(runs)
     # The tables of a paper have the columns that it prints, and its order.
     is_paper = runs[0].command == "reproduce"
-    coefficients = choices.coefficients
-    if not coefficients:
-        coefficients = (ALL,) if is_paper else (HEADLINE,)
-    choices = replace(choices, coefficients=coefficients)
+    choices = _with_coefficients(choices, is_paper=is_paper)
     columns = _columns(sources, choices)
 
     datasets = {key.dataset for key in columns} - {MEAN}
@@ -133,6 +130,27 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     if choices.ranks != "superscript":
         remove_ranks(drafts)
     return _lay_out(drafts, columns, choices, intervals=intervals, notes=notes)
+
+
+def find_printed_labels(
+    runs: Sequence[FinishedRun], papers: Sequence[str]
+) -> Mapping[str, Sequence[str]]:
+    """Return which rows the usual table of runs takes from which papers: their labels, by the papers' names in `conf/paper/`.
+
+    Raises:
+        InputError: as `join` does.
+    """
+    sources = name_runs(runs)
+    is_paper = runs[0].command == "reproduce"
+    columns = _columns(sources, _with_coefficients(USUAL_CHOICES, is_paper=is_paper))
+    computed = computed_rows(sources, columns, "none")
+    return add_published_rows(columns, computed, papers, has_remarks=False).labels_by_paper
+
+
+def _with_coefficients(choices: TableChoices, *, is_paper: bool) -> TableChoices:
+    """Return the choices with the usual coefficients where none is named: the headlines, or all of a paper's tables."""
+    usual = (ALL,) if is_paper else (HEADLINE,)
+    return replace(choices, coefficients=choices.coefficients or usual)
 
 
 def _without_bounds(drafts: Sequence[RowDraft]) -> list[RowDraft]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...evaluation.papers.published_numbers import (
@@ -38,6 +38,7 @@ class PublishedRows:
         refused: how many numbers of each paper are on other judgements of a dataset, by the dataset's title and the names
             of the two versions, the printed one first.
         is_asked: whether published numbers were asked for.
+        labels_by_paper: by the name of each paper whose numbers stand in the rows, the labels of these rows.
     """
 
     rows: Sequence[RowDraft]
@@ -45,6 +46,7 @@ class PublishedRows:
     left_out: Mapping[str, Sequence[RowDraft]]
     refused: Mapping[tuple[str, str, str], Mapping[str, int]]
     is_asked: bool
+    labels_by_paper: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
     def notes(self, drafts: Sequence[RowDraft], *, has_details: bool) -> list[str]:
         """Say where the numbers of the rows that are shown are from, and which are left out."""
@@ -137,8 +139,11 @@ def add_published_rows(
         further_numbers += [(row, key, number) for number in ranked]
 
     kinds = {draft.spec: draft.kind for draft in computed}
+    labels_by_paper: dict[str, list[str]] = {}
     for name, numbers in chosen_numbers.items():
         _fill_row(rows[name], numbers, columns, kinds, has_remarks=has_remarks)
+        for paper in dict.fromkeys(number.paper for number in numbers.values()):
+            labels_by_paper.setdefault(paper, []).append(rows[name].label)
 
     equal: dict[str, list[RowDraft]] = {}
     left_out: dict[str, list[RowDraft]] = {}
@@ -146,7 +151,14 @@ def add_published_rows(
         is_equal = not (key in row.apart or differences(number, columns[key].protocol))
         by_source = equal if is_equal and _is_printed(row, key, number) else left_out
         by_source.setdefault(short_citation(number.paper), []).append(row)
-    return PublishedRows(list(rows.values()), equal, left_out, refused, bool(papers))
+    return PublishedRows(
+        rows=list(rows.values()),
+        equal=equal,
+        left_out=left_out,
+        refused=refused,
+        is_asked=bool(papers),
+        labels_by_paper=labels_by_paper,
+    )
 
 
 def _find_own(

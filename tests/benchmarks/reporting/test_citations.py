@@ -27,6 +27,7 @@ from captau.benchmarks.scoring.protocol import CHOICES, Protocol
 from captau.benchmarks.scoring.score_store import Locations
 from captau.conf import group
 from captau.datasets import registry
+from captau.datasets.errors import InputError
 from captau.datasets.schema import CaptionSet, make_items
 from captau.metrics.registry import metric, metric_names
 from tests.benchmarks.edited_runs import edited_record
@@ -147,6 +148,51 @@ def test_two_sentences_can_be_pasted(run):
     assert r" with the 95 \% interval (percentile bootstrap" in second
     assert second.endswith("; the appendix has the protocol and all versions.")
     assert "%" not in paper.replace(r"\%", "")  # a comment, in LaTeX
+
+
+def test_papers_whose_printed_numbers_the_table_shows_are_cited(run):
+    """Wada et al. 2024 print RefPAC-S on Flickr8k-Expert; Levinboim et al. 2021 nothing of the run's datasets."""
+    papers = ("clipscore_2021", "polos_2024", "caption_quality_2021")
+    text = cite([run], papers)
+    keys = keys_of(text)
+    assert set(keys) - set(keys_of(cite([run]))) == {"wada2024polos"}
+    assert cited(text) == set(keys)
+    paper = " ".join(text.partition("% For its appendix:")[0].split())
+    assert paper.endswith(
+        r"Numbers that we did not compute stand as they are printed by \cite{hessel2021clipscore,wada2024polos}."
+    )
+    appendix = appendix_of(text)
+    assert r"and RefPAC-S by \cite{wada2024polos}" not in appendix
+    assert r"; RefPAC-S by \cite{wada2024polos}." in appendix
+    assert r"TIGEr" in appendix.partition("as printed: ")[2].partition(r" by \cite{hessel")[0]
+    # The run has a number of METEOR there, which the table shows in place of a printed one.
+    assert "METEOR" not in appendix.partition("as printed: ")[2].partition(" by ")[0]
+    # Nothing of these papers stands in the table.
+    assert cite([run], ("caption_quality_2021", "vela_2025")) == cite([run])
+
+
+def test_all_papers_are_asked_for_as_of_the_table(run, tmp_path, capsys):
+    assert run_captau("cite", f"run={run}", "published=all", f"output={tmp_path / 'a.bib'}") == 0
+    text = (tmp_path / "a.bib").read_text(encoding="utf-8")
+    assert text == cite([run], group("paper"))
+    # The table says the same of its cells.
+    assert run_captau("table", f"run={run}", "published=all") == 0
+    table = capsys.readouterr().out
+    sources = set(re.findall(r"</sup> (?:as printed by )?([A-Z]\w+ et al\. \d+)", table))
+    citations = {paper: read_config("paper", paper) for paper in group("paper")}
+    printed = text.partition("Numbers of these rows")[2].partition(" Metrics, with")[0]
+    cited_papers = {
+        config["title"].partition(",")[0]
+        for config in citations.values()
+        if {entry.key for entry in entries(config["citation"])} & cited(printed)
+    }
+    assert cited_papers == sources != set()
+
+
+@pytest.mark.slow
+def test_runs_without_published_rows_refuse_papers(studies):
+    with pytest.raises(InputError, match="whose table has no published numbers"):
+        cite([studies["agree"]], ("clipscore_2021",))
 
 
 def test_a_dataset_without_a_number_is_not_what_was_measured(tmp_path):
