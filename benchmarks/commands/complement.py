@@ -1,13 +1,13 @@
 """`captau complement`: metrics that agree with one another, and metrics that add to one another.
 
-Correlations among metrics, partial correlations with ratings given a caption's length, and forward
-selection of metrics by how well their linear combination predicts ratings of unseen images, with bootstrap
-inclusion frequencies.
+Correlations among metrics, correlations with ratings as they are and given a caption's length, what each metric adds to
+the others, and forward selection of metrics by how well their linear combination predicts ratings of unseen images, with
+bootstrap inclusion frequencies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -16,6 +16,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
+from ..evaluation.metric_additions import addition_rows, make_addition_table
 from ..evaluation.prepared_datasets import PreparedDataset, prepare_datasets
 from ..evaluation.wording import copies_note, distinct_notes, join_notes, notes_by_subject
 from ..options.analyses import ComplementOptions
@@ -25,7 +26,7 @@ from ..runs.frames import groups_of, make_frame, mean_of, records_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RunClock
 from ..runs.tables import MISSING, AnyCell, ResultTable, Row, count_of, number_cell, number_cells
-from ..scoring.catalog import metric_labels
+from ..scoring.catalog import metric_labels, metric_style
 from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import number_images
 from ..statistics.coefficients.coefficient import (
@@ -78,6 +79,7 @@ def run(options: ComplementOptions) -> Results:
     rows: list[Record] = []
     tables: list[ResultTable] = []
     labels = {LENGTH: "words", **metric_labels(options.metrics)}
+    own_metrics = [m.spec for m in options.metrics if metric_style(m).kind == "given"]
     with StepProgress(None) as progress:
         prepared_datasets = prepare_datasets(
             options.datasets, options.metrics, options.locations, progress
@@ -93,7 +95,7 @@ def run(options: ComplementOptions) -> Results:
 
                 frame = make_frame(of_dimension, COMPLEMENT_COLUMNS)
                 title = f"{prepared.name}, {dimension}"
-                tables += _tables(frame, title, labels, options.draws)
+                tables += _tables(frame, title, labels, own_metrics, options.draws)
                 # Of all tables of a dimension the last has the note.
                 last_table = tables.pop()
                 tables.append(last_table.with_note(copies_note(prepared.selection)))
@@ -176,10 +178,22 @@ def _why_unusable(column: Floats, points: pd.DataFrame, *, drop: bool) -> Remark
 def _partial_correlations(
     metric: str, column: Floats, lengths: Floats, points: pd.DataFrame, reason: Remark | None
 ) -> Iterator[Record]:
-    """Correlate a metric with ratings at equal caption length."""
+    """Correlate a metric with ratings, as they are and at equal caption length."""
     is_defined = ~np.isnan(column)
     ratings = points["value"].to_numpy(dtype=np.float64)
+    n_items = int(points["item_id"][is_defined].nunique())
     for coefficient in ("pearson", "spearman"):
+        plain = CoefficientValue.undefined(reason) if reason else None
+        plain = plain or correlate(column[is_defined], ratings[is_defined], coefficient)
+        yield {
+            "kind": "plain",
+            "metric": metric,
+            "coefficient": coefficient,
+            "value": plain.value,
+            "n_items": n_items,
+            "note": plain.note,
+        }
+
         value = float("nan")
         if not reason:
             variables = [values[is_defined] for values in (column, ratings, lengths)]
@@ -198,7 +212,7 @@ def _partial_correlations(
             "other": LENGTH,
             "coefficient": coefficient,
             "value": value,
-            "n_items": int(points["item_id"][is_defined].nunique()),
+            "n_items": n_items,
             "note": note,
         }
 
@@ -249,6 +263,11 @@ def _selection_rows(
         for row in rows:
             yield {**common, "criterion": criterion, **row, "note": note}
 
+    if len(usable) > 1:
+        additions = addition_rows(validation, list(usable), draws=options.draws, seed=options.seed)
+        for row in additions:
+            yield {**common, **row, "note": note}
+
 
 def _path_rows(validation: CrossValidation, criterion: str, metrics: list[str]) -> Iterator[Record]:
     """Yield the values reached at each step of a selection."""
@@ -288,34 +307,62 @@ def _inclusion_rows(
 
 
 def _tables(
-    rows: pd.DataFrame, title: str, labels: Mapping[str, str], draws: int
+    rows: pd.DataFrame,
+    title: str,
+    labels: Mapping[str, str],
+    own_metrics: Collection[str],
+    draws: int,
 ) -> list[ResultTable]:
-    matrix = _correlation_matrix(rows[rows["kind"] == "correlation"], title, labels)
-    partials = _partial_table(rows[rows["kind"] == "partial"], title, labels)
-    tables = [matrix, partials]
+    """Return a dimension's tables; the selection by τ_b where it has another order than that by R²."""
+    tables: list[ResultTable] = []
+    if additions := make_addition_table(rows, title, labels, own_metrics, draws):
+        tables.append(additions)
+
+    tables.append(_correlation_matrix(rows[rows["kind"] == "correlation"], title, labels))
+    is_of_ratings = rows["kind"].isin(["plain", "partial"])
+    tables.append(_partial_table(rows[is_of_ratings], title, labels))
+
+    orders: list[list[str]] = []
     for criterion, text in CRITERIA.items():
         of_criterion = rows[rows["criterion"] == criterion]
+        steps = of_criterion[of_criterion["kind"] == "selection"].dropna(subset=["step"])
+        order = steps.sort_values("step")["metric"].tolist()
+        if order in orders:
+            # An undefined selection has no order to tell.
+            if order:
+                tables.append(tables.pop().with_note("By τ_b the order is the same."))
+            continue
+        orders.append(order)
         tables.append(_selection_table(of_criterion, f"{title}: {text}", labels, draws))
+
     return tables
 
 
 def _partial_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
+    """Return each correlation with ratings beside the same at equal length, so that what length does is seen."""
+    columns: dict[tuple[str, str], str] = {}
+    for coefficient in ("pearson", "spearman"):
+        symbol = find_coefficient(coefficient).symbol
+        columns[coefficient, "plain"] = symbol
+        columns[coefficient, "partial"] = f"partial {symbol}"
+
     cells: list[Row] = []
     for metric, part in groups_of(rows, "metric"):
-        numbers = number_cells(part["value"], 100, 1)
+        by_name = {(row["coefficient"], row["kind"]): row["value"] for row in records_of(part)}
+        numbers = number_cells(map(by_name.__getitem__, columns), 100, 1)
         cells.append(Row(labels[metric], numbers))
 
     subjects: list[tuple[str, str, str]] = []
     for row in records_of(rows):
-        symbol = find_coefficient(row["coefficient"]).symbol
-        subjects.append((labels[row["metric"]], symbol, row["note"]))
+        column = columns[row["coefficient"], row["kind"]]
+        subjects.append((labels[row["metric"]], column, row["note"]))
 
     return ResultTable(
-        f"{title}: correlation with ratings at equal length",
+        f"{title}: correlation with ratings, as it is and at equal length",
         "metric",
-        columns=["partial r", "partial ρ"],
+        columns=list(columns.values()),
         rows=cells,
-        notes=["×100, given a caption's number of words.", *notes_by_subject(subjects)],
+        notes=["×100; partial: given a caption's number of words.", *notes_by_subject(subjects)],
     )
 
 
@@ -339,7 +386,8 @@ def _selection_table(
 
     notes = [
         f"×100, on images that the fit has not seen ({FOLDS} folds, or one an image where there are fewer); included: the share of "
-        f"{count_of(draws, 'resampled dataset')} in which the metric is selected in this step or before.",
+        f"{count_of(draws, 'resampled dataset')} in which the metric is selected in this step or before, "
+        "which in the last step are all.",
         *distinct_notes(path),
     ]
     return ResultTable(title, "step", ["R²", "τ_b", "included %"], cells, notes=notes)

@@ -26,11 +26,7 @@ from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import MISSING, ResultTable, Row, count_of, number_cell, p_value_cell
 from ..scoring.catalog import MetricStyle, metric_style, resolve_metrics
-from ..scoring.corpus_scores import (
-    SystemScores,
-    compare_systems,
-    score_system,
-)
+from ..scoring.corpus_scores import SystemScores, compare_systems, score_system
 from ..scoring.score_store import ScoreStore
 from ..scoring.system_items import make_system_items
 from ..scoring.unavailable_metrics import (
@@ -41,7 +37,7 @@ from ..scoring.unavailable_metrics import (
 from ..statistics.bootstrap import Interval, count_steps
 from ..statistics.intervals import correct_p_values
 from ..statistics.significance import MetricDifference
-from .check import Checked, count_metrics
+from .checked import Checked, count_metrics
 from .choices import SystemCheckChoices
 from .differences import Difference, make_difference_table
 from .system_baseline import SystemBaseline, digest_references, is_baseline

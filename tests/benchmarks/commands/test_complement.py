@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -40,6 +43,93 @@ def test_the_command(tmp_path, capsys):
     assert (again / "complementarity.csv").read_bytes() == (
         tmp_path / "complementarity.csv"
     ).read_bytes()
+
+
+def measured(rows: pd.DataFrame, kind: str, metric: str, coefficient: str = "r2") -> float:
+    """The one value of a kind, a metric and a coefficient."""
+    is_named = (rows["kind"] == kind) & (rows["metric"] == metric)
+    found = rows.loc[is_named & rows["coefficient"].eq(coefficient), "value"]
+    assert len(found) == 1, (kind, metric)
+    return float(found.iloc[0])
+
+
+def test_what_a_metric_adds_is_r2_with_it_less_r2_without_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("def odd(caption):\n    return float(len(caption) % 7)\n")
+    words = ["draws=50", f"output_dir={tmp_path / 'out'}"]
+    assert run_captau("complement", "metrics=cider,mine.py:odd", *words) == 0
+    out = capsys.readouterr().out
+    rows = pd.read_csv(tmp_path / "out" / "complementarity.csv")
+
+    # The last step of the selection has both metrics.
+    is_last = (rows["kind"] == "selection") & (rows["step"] == 2) & (rows["criterion"] == "r2")
+    with_both = float(rows.loc[is_last & (rows["coefficient"] == "r2"), "value"].iloc[0])
+    for metric, other in (("cider", "odd"), ("odd", "cider")):
+        without = measured(rows, "without", metric)
+        assert without == measured(rows, "alone", other)
+        assert measured(rows, "addition", metric) == pytest.approx(with_both - without)
+
+    # The question is about the user's metric, and letters modulo seven add nothing that is sure.
+    r2_of_cider = 100 * measured(rows, "alone", "cider")
+    assert f"the R² of {r2_of_cider:.1f}" in " ".join(out.split())
+    assert "odd adds" in out
+    assert "that it adds anything is not sure" in out
+
+
+def test_a_metric_that_surely_adds_is_said_to_do_so(tmp_path):
+    """Ratings are the sum of what two files have."""
+    rng = np.random.default_rng(3)
+    images = [f"i{number}" for number in range(60)]
+    halves = rng.normal(size=(2, 60))
+    captions = pd.DataFrame({"image": images, "caption": [f"{image} x" for image in images]})
+    captions.assign(value=halves.sum(axis=0)).to_csv(tmp_path / "own.csv", index=False)
+    for name, scores in zip(("first", "second"), halves, strict=True):
+        table = captions.rename(columns={"image": "image_id"}).assign(score=scores)
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    metrics = [f"file(path={tmp_path}/{name}.csv,name={name})" for name in ("first", "second")]
+    options = ComplementOptions(
+        datasets={"file": Protocol.resolve("file", usual_protocol("file"), {})},
+        metrics=resolve_metrics(metrics),
+        draws=40,
+        locations=Locations(use_cache=False, file_options={"path": str(tmp_path / "own.csv")}),
+    )
+    additions = run(options).tables[0]
+    assert additions.title == "file, overall: what each metric adds"
+    sentence = additions.notes[0]
+    assert re.match(r"first adds \d+\.\d to the R² of \d+\.\d that second reaches", sentence)
+    assert sentence.endswith("and R² is greater with it in 40 of 40 resampled datasets.")
+    # Together they are the ratings.
+    assert "of all metrics together 100.0" in additions.notes[-1]
+
+
+def test_plain_correlations_stand_beside_partial_ones(tmp_path, capsys):
+    words = ["metrics=rouge_1,cider", "draws=2", f"output_dir={tmp_path}"]
+    assert run_captau("complement", *words) == 0
+    rows = pd.read_csv(tmp_path / "complementarity.csv")
+    assert run_captau("bench", "metrics=rouge_1,cider", f"output_dir={tmp_path / 'bench'}") == 0
+    correlations = pd.read_csv(tmp_path / "bench" / "correlations.csv")
+    for metric in ("rouge_1", "cider"):
+        for coefficient in ("pearson", "spearman"):
+            is_named = correlations["metric"].eq(metric) & correlations["coefficient"].eq(
+                coefficient
+            )
+            expected = correlations.loc[is_named, "value"].iloc[0]
+            assert measured(rows, "plain", metric, coefficient) == pytest.approx(expected)
+    assert "| metric | r | partial r | ρ | partial ρ |" in capsys.readouterr().out
+
+
+def test_a_second_selection_is_printed_where_its_order_is_another(tmp_path, capsys):
+    """Both selections of one metric first and of the other are in the file."""
+    assert (
+        run_captau("complement", "metrics=rouge_1,cider", "draws=2", f"output_dir={tmp_path}") == 0
+    )
+    rows = pd.read_csv(tmp_path / "complementarity.csv")
+    steps = rows[(rows["kind"] == "selection") & (rows["coefficient"] == "r2")]
+    orders = [part["metric"].tolist() for _, part in steps.groupby("criterion")]
+    out = capsys.readouterr().out
+    is_same = orders[0] == orders[1]
+    assert ("By τ_b the order is the same." in out) == is_same
+    assert ("forward selection by τ_b" in out) != is_same
 
 
 def toy(scores: list[float], ratings: list[float], images: str, tmp_path):

@@ -18,7 +18,7 @@ import captau
 from captau.benchmarks.regression.baseline_file import (
     read,
 )
-from captau.benchmarks.regression.check import Checked
+from captau.benchmarks.regression.checked import Checked
 from captau.benchmarks.regression.differences import Difference, make_difference_table
 from captau.benchmarks.runs.output_folder import write_file
 from captau.metrics.text.cider import Cider
