@@ -330,6 +330,9 @@ def _write_paper(
     paper = _fill_paragraph(brief)
     appendix = _fill_paragraph(" ".join(dict.fromkeys(sentences)))
 
+    # Names of files and signatures do not break well: their lines may have wide blanks, and none runs into the margin.
+    appendix = f"\\begin{{sloppypar}}\n{appendix}\n\\end{{sloppypar}}"
+
     if metrics.uncited:
         names = ", ".join(metrics.uncited).replace("@", "(at)")
         appendix += f"\n\n% captau knows no paper of {names}; cite the source yourself."

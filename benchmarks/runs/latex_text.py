@@ -8,9 +8,11 @@ from ...datasets.errors import escape_controls
 
 
 def break_signature(signature: str) -> str:
-    """Return a signature, which is long, with places to break it."""
+    """Return a signature or the name of a file, which are long, with places to break it."""
     escaped = escape_latex(signature).replace(r"\textbar{}", r"\textbar\allowbreak{}")
-    return escaped.replace(":", r":\allowbreak{}")
+    for sign in (":", "/", r"\_"):
+        escaped = escaped.replace(sign, rf"{sign}\allowbreak{{}}")
+    return escaped
 
 
 _LATEX = {

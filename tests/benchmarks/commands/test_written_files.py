@@ -24,6 +24,7 @@ from rich.console import Console
 
 import captau
 from captau.benchmarks.cli import tasks
+from captau.benchmarks.reporting.citations import cite
 from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.benchmarks.runs.terminal_table import rich_of
@@ -655,8 +656,11 @@ def test_tables_compile_in_an_article_without_an_overfull_box(name: str, folder:
     run_captau(*CASES[name], "output_dir=out", "cache.scores=stored")
     text = (folder / "out" / "table.tex").read_text(encoding="utf-8")
     assert r"\begin{tabular}" in text
+    # What is cited of the run stands above its BibTeX.
+    cited = cite([folder / "out"]).partition("% BibTeX:")[0]
     for columns in ("onecolumn", "twocolumn"):
         assert "Overfull" not in compile_article(text, columns, folder)
+        assert "Overfull" not in compile_article(cited, columns, folder)
 
 
 @pytest.mark.parametrize("name", PYTHON_CASES)

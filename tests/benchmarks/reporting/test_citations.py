@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 
 import bibtexparser
 import pandas as pd
@@ -33,6 +34,7 @@ from captau.metrics.registry import metric, metric_names
 from tests.benchmarks.edited_runs import edited_record
 from tests.benchmarks.reporting.made_runs import ROWS, made_run, rewrite
 from tests.conftest import run_captau, says
+from tests.latex import compile_article
 
 #: Metrics of nobody's paper: a user's own.
 OWN = ("file", "python", "rater", "script")
@@ -49,8 +51,9 @@ def keys_of(bibtex: str) -> list[str]:
 
 
 def appendix_of(text: str) -> str:
-    """The text below the two sentences for the paper, as one line."""
-    return " ".join(text.partition("% For its appendix:\n")[2].split())
+    """The text below the two sentences for the paper, as one line without the places where names may break."""
+    appendix = text.partition("% For its appendix:\n")[2].replace(r"\allowbreak{}", "")
+    return " ".join(appendix.split())
 
 
 def cited(text: str) -> set[str]:
@@ -325,6 +328,19 @@ def test_a_file_of_an_unknown_revision_is_named_by_its_hash(name, tmp_path):
 @pytest.mark.parametrize("name", REVISIONS)
 def test_the_revision_is_that_of_the_file_that_was_read(name, data_root, tmp_path):
     assert f"({REVISIONS[name]}; 1,234 captions" in cite_of_files(name, data_root, tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on the PATH")
+@pytest.mark.parametrize("datasets", ["core", "classic"])
+def test_what_is_cited_of_a_named_set_has_no_overfull_box(datasets, data_root, tmp_path):
+    """Names of files and signatures break in one column as in two."""
+    options = ["metrics=text", "statistics.interval=none", f"output_dir={tmp_path / 'run'}"]
+    assert run_captau("bench", f"dataset={datasets}", f"data.root={data_root}", *options) == 0
+    texts = cite([tmp_path / "run"], group("paper")).partition("% BibTeX:")[0]
+    assert "vocab.txt" in texts
+    for columns in ("onecolumn", "twocolumn"):
+        assert "Overfull" not in compile_article(texts, columns, tmp_path)
 
 
 def test_runs_of_former_versions_are_cited_with_the_whole_revision_of_the_card(tmp_path):
