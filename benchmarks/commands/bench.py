@@ -319,7 +319,7 @@ def _tables(
 
     metrics = measured.scored.metrics
     labels = metric_labels(options.metrics)
-    correlations = correlation_table(measured, metrics)
+    correlations = correlation_table(measured, metrics, has_differences=bool(options.tests))
     return [
         add_unavailable_rows(correlations, metrics, measured.scored.remarks, missing),
         *difference_tables(measured, options.tests, labels),

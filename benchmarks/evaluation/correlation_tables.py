@@ -59,7 +59,9 @@ class _PrintedColumn:
         return coefficient_cell(float(value), self.coefficient)
 
 
-def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> ResultTable:
+def correlation_table(
+    measured: MeasuredDataset, metrics: Sequence[Metric], *, has_differences: bool = False
+) -> ResultTable:
     """Return the printed table of one dataset: metrics, the best by the headline on top, floors, and what people reach.
 
     Undefined metrics stand last; equal ones in the field's order.
@@ -104,7 +106,7 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
         notes=_notes(measured, styles, order, labels, contents),
         spare=_spare_columns(columns, measured.headline),
         own_labels=own_labels(styles),
-        verdict=_verdict(measured, styles, order, labels),
+        verdict=_verdict(measured, styles, order, labels, has_differences=has_differences),
         details=_details(measured, columns),
     )
 
@@ -151,6 +153,8 @@ def _verdict(
     styles: Mapping[str, MetricStyle],
     order: Sequence[str],
     labels: Mapping[str, str],
+    *,
+    has_differences: bool,
 ) -> str:
     """Say where the user's own metrics stand by the headline, or which metric agrees best with people."""
     dimension, coefficient = measured.headline
@@ -181,7 +185,15 @@ def _verdict(
 
     tests = measured.find_pair_tests(*measured.headline)
     chance = _chance(measured, dimension, coefficient)
-    return metric_verdict(standings, tests, coefficient, label, person, chance=chance)
+    return metric_verdict(
+        standings,
+        tests,
+        coefficient,
+        label,
+        person,
+        chance=chance,
+        has_differences=has_differences,
+    )
 
 
 def _chance(measured: MeasuredDataset, dimension: str, coefficient: str) -> float:
@@ -288,7 +300,8 @@ def _data_notes(measured: MeasuredDataset) -> list[str]:
     protocol = f"protocol {measured.protocol.name}: {measured.protocol.describe()}"
     # The usual protocol is a detail; another one is what a reader must know.
     is_usual = measured.protocol.name == "usual"
-    brief = f"Coefficients ×100; {counted}{'' if is_usual else f'; {protocol}'}."
+    said = wording.references_words(measured.protocol) if is_usual else protocol
+    brief = f"Coefficients ×100; {'; '.join(filter(None, (counted, said)))}."
     notes.append(TableNote(f"{counted}; {protocol}.", brief=brief))
     if is_of_words.any():
         n_words = int(frame.loc[is_of_words, "n_ratings"].max())

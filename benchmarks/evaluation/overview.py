@@ -28,6 +28,7 @@ from ..runs.tables import (
     count_cell,
 )
 from ..scoring.catalog import MetricStyle, own_labels, style_notes
+from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import Interval, StatisticsOptions, count_steps
 from ..statistics.coefficients.coefficient import find_coefficient
 from ..statistics.intervals import measure_uncertainty
@@ -54,6 +55,7 @@ class OverviewColumn:
         dataset, title: its name, and what tables call it.
         dimension, coefficient: its headline.
         quoted: the dimension that the dataset's card names as the headline; empty for none.
+        references_words: how references are used, where it is not all at once.
         rows: the correlations by metric.
         ranks: by metric.
         reasons: why metrics have no value, by metric.
@@ -67,6 +69,7 @@ class OverviewColumn:
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
     reasons: Mapping[str, Unavailability] = field(default_factory=dict[str, Unavailability])
     quoted: str = ""
+    references_words: str = ""
 
     def head(self, title: str, symbol: str) -> str:
         """Return the head of the column, with the dimension where the dataset's card names one."""
@@ -109,6 +112,7 @@ class OverviewColumn:
             ranks=ranks,
             reasons={**undefined, **missing},
             quoted=card.headline,
+            references_words=wording.references_words(measured.protocol),
         )
 
     @classmethod
@@ -118,6 +122,7 @@ class OverviewColumn:
         data: Mapping[str, Any] = run.run["data"].get(name, {})
         title = registry.card(name).title if not data and name in registry.names() else name
         row_by_metric = {row["metric"]: row for row in rows}
+        protocol = run.find_protocol(name, "")
         ranks: dict[str, int] = {}
         for metric, row in row_by_metric.items():
             if not math.isnan(row["rank"]):
@@ -131,6 +136,9 @@ class OverviewColumn:
             ranks=ranks,
             reasons={**_undefined_reasons(row_by_metric), **run.find_reasons(name)},
             quoted=data.get("headline", ""),
+            references_words=wording.references_words(Protocol.from_record(protocol))
+            if protocol
+            else "",
         )
 
     def value(self, metric: str) -> float:
@@ -467,11 +475,20 @@ class DatasetsOverview:
             remark = ", an image drawn once for all datasets"
             notes.append(wording.half_width_note(self.statistics, "", remark))
             notes.append(wording.rank_note(self.statistics))
+        notes += self._references_notes()
         notes += self._gap_notes()
         notes += [TableNote.detail(note) for note in style_notes(self.styles.values())]
         if self.absent:
             notes.append(f"Not here: {', '.join(self.absent)}.")
         return notes
+
+    def _references_notes(self) -> list[str]:
+        """Say on which datasets candidates are not scored against all references at once."""
+        titles_by_words: dict[str, list[str]] = {}
+        for column in self.columns:
+            if column.references_words:
+                titles_by_words.setdefault(column.references_words, []).append(column.title)
+        return [f"{', '.join(titles)}: {words}." for words, titles in titles_by_words.items()]
 
     def _gap_notes(self) -> list[str]:
         """Say why cells are empty: each reason once, with the metrics and the datasets that it holds for."""

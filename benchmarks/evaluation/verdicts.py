@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..runs.tables import coefficient_cell, format_coefficient, format_number
 from ..statistics.coefficients.coefficient import find_coefficient
@@ -23,6 +23,7 @@ def metric_verdict(
     *,
     chance: float | None = None,
     head: str = "",
+    has_differences: bool = False,
 ) -> str:
     """Say in one sentence where the user's own metrics stand, or else which metric agrees best with people.
 
@@ -34,11 +35,16 @@ def metric_verdict(
         person: what one person reaches against another; NaN where it is unknown.
         chance: the value of scores that say nothing; NaN where it is unknown, None where the coefficient alone says it.
         head: what the values are called, where they are no coefficient but a mean of several.
+        has_differences: whether a table of differences stands below, with which the sentence must agree. Otherwise a
+            difference is that of the rounded values, which the reader has.
     """
     if not standings:
         return "No metric has a coefficient."
     coefficient_object = find_coefficient(coefficient)
     joined = f" by the {head}" if head else ""
+    difference = _difference_of_printed
+    if has_differences:
+        difference = _printed_difference
     head = head or f"{dimension} {coefficient_object.symbol.removesuffix(' %')}".strip()
     if chance is None:
         chance = math.nan if coefficient_object.chance is None else coefficient_object.chance
@@ -47,7 +53,11 @@ def metric_verdict(
     if own_standings and len(standings) > 1:
         sentences: list[str] = []
         for standing in own_standings:
-            sentences.append(_own_verdict(standing, standings, tests, coefficient, joined))
+            sentences.append(
+                _own_verdict(
+                    standing, standings, tests, coefficient, joined=joined, difference=difference
+                )
+            )
             if not standing.is_beyond(chance):
                 numbers = _chance_words(standing, coefficient, head, chance)
                 reading = "does not agree with people beyond chance"
@@ -92,12 +102,15 @@ def _own_verdict(
     standings: Sequence[Standing],
     tests: PairTests,
     coefficient: str,
+    *,
     joined: str,
+    difference: Callable[[float, float, str], str],
 ) -> str:
     """Say where one of the user's metrics stands.
 
     Args:
         joined: by what the metrics are sorted, where it is no coefficient, as in " by the mean".
+        difference: prints how far one value is above another.
         standing, standings, tests, coefficient: as `metric_verdict` has them.
     """
     best, second = standings[:2]
@@ -105,7 +118,7 @@ def _own_verdict(
         f"{standing.label} is {ordinal(standings.index(standing) + 1)} of {number_word(len(standings))}{joined}"
     ]
     if standing is best:
-        ahead = _printed_difference(standing.value, second.value, coefficient)
+        ahead = difference(standing.value, second.value, coefficient)
         parts.append(f"{ahead} above {second.label}")
         return f"{', '.join(parts)}{lead_words(standings, tests)}."
     level: list[str] = []
@@ -113,7 +126,7 @@ def _own_verdict(
         if rival is not standing and tests.find(standing.key, rival.key) is Finding.LEVEL:
             level.append(rival.label)
     finding = tests.find(best.key, standing.key)
-    below = f"{_printed_difference(best.value, standing.value, coefficient)} below {best.label}"
+    below = f"{difference(best.value, standing.value, coefficient)} below {best.label}"
     if level == [best.label]:
         parts.append(f"{below}, and level with it")
     else:
@@ -127,12 +140,17 @@ def _own_verdict(
     return f"{sentence}."
 
 
-def _printed_difference(high: float, low: float, coefficient: str) -> str:
+def _difference_of_printed(high: float, low: float, coefficient: str) -> str:
     """Return the difference of two values as a reader of the table finds it, of the rounded ones."""
-    difference = (
+    rounded = (
         coefficient_cell(high, coefficient).printed - coefficient_cell(low, coefficient).printed
     )
-    return format_number(difference, 1, find_coefficient(coefficient).decimals)
+    return format_number(rounded, 1, find_coefficient(coefficient).decimals)
+
+
+def _printed_difference(high: float, low: float, coefficient: str) -> str:
+    """Return the difference of two values as a table of differences prints it."""
+    return format_coefficient(high - low, coefficient)
 
 
 def lead_words(standings: Sequence[Standing], tests: PairTests) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...datasets.schema import CaptionSet
 from ..runs.tables import TableNote
-from ..scoring.protocol import Protocol
+from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import find_coefficient
 from ..statistics.preferences import MEAN_DIMENSION
@@ -139,6 +139,13 @@ def notes_by_subject(notes: Iterable[tuple[str, str, str]]) -> list[TableNote]:
             head = f"{subject} ({', '.join(parts)})"
         sentences.append(TableNote(f"{head}: {note}.", (subject,)))
     return sentences
+
+
+def references_words(protocol: Protocol) -> str:
+    """Say how references are used where it is not all at once, which most readers take for granted; else nothing."""
+    if protocol.references == CHOICES["references"].usual:
+        return ""
+    return protocol.describe_choice("references")
 
 
 def join_notes(*notes: str) -> str:

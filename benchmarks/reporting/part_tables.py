@@ -172,6 +172,7 @@ class CoefficientTable:
             dimension if is_named else "",
             self.value("ceiling_one_vs_one", column),
             chance=self._chance(dimension, coefficient),
+            has_differences=self.part.run.command == "compare",
         )
 
     def _chance(self, dimension: str, coefficient: str) -> float:

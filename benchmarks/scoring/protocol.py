@@ -375,11 +375,16 @@ class Protocol:
             if declared.said_of == "ratings" and declared.noted == "always" and not self.dimension:
                 continue
 
-            text = ", ".join(value) if isinstance(value, tuple) else str(value)
-            of_k = f", of the first {self.k}" if self.k else ""
-            clause = declared.clause(value).format(value=text, k=self.k, of_k=of_k)
-            parts.append(clause or f"{name.replace('_', ' ')} {text}")
+            parts.append(self.describe_choice(name))
         return "; ".join(parts)
+
+    def describe_choice(self, name: str) -> str:
+        """Describe one choice in a clause: `each rating is a data point`."""
+        value = getattr(self, name)
+        text = ", ".join(value) if isinstance(value, tuple) else str(value)
+        of_k = f", of the first {self.k}" if self.k else ""
+        clause = CHOICES[name].clause(value).format(value=text, k=self.k, of_k=of_k)
+        return clause or f"{name.replace('_', ' ')} {text}"
 
     def clauses(
         self, said_of: Iterable[Judged], escape: Callable[[str], str]

@@ -21,6 +21,7 @@ from captau.benchmarks.runs.finished_run import FinishedRun
 from captau.benchmarks.runs.results import OVERVIEW_COLUMNS
 from captau.benchmarks.runs.tables import Column
 from captau.benchmarks.scoring.catalog import MetricStyle
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.bootstrap import Interval, StatisticsOptions
 from captau.metrics.base import Unavailability
 from tests.benchmarks.printed import lines_of
@@ -111,6 +112,16 @@ def test_rows_of_the_overview_are_a_metric_and_dataset_each_and_the_mean_last() 
     missing = made(columns=[replace(made().columns[0], rows={}, ranks={})]).frame()
     assert missing["value"].isna().tolist()[:3] == [True] * 3
     assert missing["note"].tolist()[:3] == [""] * 3
+
+
+def test_datasets_that_are_scored_one_reference_at_a_time_are_named_in_brief_notes() -> None:
+    columns = [
+        replace(made().columns[0], references_words="one reference counts"),
+        made().columns[1],
+    ]
+    notes = [str(note) for note in made(columns=columns).table().without_details().notes]
+    assert "One: one reference counts." in notes
+    assert not [note for note in made().table().notes if "reference counts" in note]
 
 
 def test_the_table_has_a_column_a_dataset_and_the_mean() -> None:
@@ -206,6 +217,7 @@ def test_a_column_is_that_of_a_measured_datasets_headline() -> None:
         correlations=pd.DataFrame(cells, columns=pd.Index(names)),
         caption_set=SimpleNamespace(name="one", card=card),
         ranks={("m", "x", "tau_c"): 2, ("m", "x", "pearson"): 1, ("n", "y", "tau_c"): 3},
+        protocol=Protocol.resolve("one", {}, {"references": "max_over_single"}),
     )
     reasons = {"k": Unavailability("needs a GPU")}
     found = OverviewColumn.of_dataset(cast(Any, measured), reasons)
@@ -215,6 +227,7 @@ def test_a_column_is_that_of_a_measured_datasets_headline() -> None:
     assert {m: r["value"] for m, r in found.rows.items()}["m"] == 0.5
     assert list(found.rows) == ["m", "n"]
     assert found.ranks == {"m": 2}
+    assert found.references_words.endswith("one reference at a time and the highest counts")
     assert found.reasons == {"n": Unavailability("undefined"), **reasons}
     assert found.value("m") == 0.5
     assert math.isnan(found.value("k"))
@@ -256,6 +269,7 @@ def finished(records: list[Any], *, is_there: bool = True, **changes: Any) -> An
         run=run,
         folder=Path(),
         find_reasons=FinishedRun(Path(), run).find_reasons,
+        find_protocol=FinishedRun(Path(), run).find_protocol,
     )
 
 

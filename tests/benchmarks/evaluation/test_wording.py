@@ -36,6 +36,7 @@ from captau.benchmarks.evaluation.wording import (
     number_word,
     ordinal,
     rank_words,
+    references_words,
     synthetic_note,
 )
 from captau.benchmarks.scoring.protocol import Protocol
@@ -82,6 +83,28 @@ def test_the_verdict_places_an_own_metric_among_the_others() -> None:
     verdict = metric_verdict(untested, PairTests(), "tau_c")
     assert verdict.endswith("; its lead was not tested for significance.")
     assert "level" not in metric_verdict(untested[::-1], PairTests(), "tau_c")
+
+
+def test_a_difference_is_that_of_the_table_with_which_the_sentence_stands() -> None:
+    """40.96 − 38.14 = 2.82, and 41.0 − 38.1 = 2.9: of rounded values where the reader has nothing else."""
+    tests = findings_of({"Overlap CIDEr": 0.01})
+    standings = [own(0.4096, 1), Standing("CIDEr", 0.3814, 2)]
+    assert "2.9 above CIDEr" in metric_verdict(standings, tests, "tau_c")
+    verdict = metric_verdict(standings, tests, "tau_c", has_differences=True)
+    assert "2.8 above CIDEr" in verdict
+    below = findings_of({"CIDEr Overlap": 0.01})
+    standings = [Standing("CIDEr", 0.4096, 1), own(0.3814, 2)]
+    verdict = metric_verdict(standings, below, "tau_c", has_differences=True)
+    assert "2.8 below CIDEr" in verdict
+
+
+def test_references_are_described_where_they_are_not_all_used_at_once() -> None:
+    usual = Protocol.resolve("demo", {}, {})
+    assert references_words(usual) == ""
+    single = replace(usual, references="mean_over_single", k=2)
+    assert references_words(single) == (
+        "candidates are scored against one reference at a time and the scores averaged, of the first 2"
+    )
 
 
 def test_the_verdict_names_the_best_metric_and_those_it_is_ahead_of() -> None:

@@ -63,6 +63,7 @@ def part_of(rows: list[Any], names: str = "amu", **record: Any) -> Any:
     ranks = {("d", "p", "tau_c", "m"): 1, ("d", "p", "tau_c", "a"): 2, ("e", "p", "tau_b", "a"): 3}
     run = SimpleNamespace(
         run=record,
+        command="bench",
         rank_by_key=ranks,
         find_protocol=lambda *_: record.get("protocol"),
         find_reasons=FinishedRun(Path("run"), record).find_reasons,
