@@ -122,6 +122,18 @@ def load_flickr8k_expert(root: Path) -> CaptionSet:
     return _caption_set(foreign_pairs, root, card, "expert")
 
 
+def read_expert_pairs(root: Path) -> list[Pair]:
+    """Read all pairs of Flickr8k-Expert's original file, those with a caption of the image's own references among them.
+
+    Raises:
+        InputError: where a file is missing or malformed.
+    """
+    card = FLICKR8K_EXPERT
+    tokens = find(root, card, TOKENS)
+    judgements = find(root, card, EXPERTS)
+    return _pairs_of_text(tokens, judgements, card, "three ratings", lambda values, _: values)
+
+
 @dataset(FLICKR8K_CF)
 def load_flickr8k_cf(root: Path) -> CaptionSet:
     """Flickr8k-CF: the share of three or more people on CrowdFlower who say that a caption fits an image."""

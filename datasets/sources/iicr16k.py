@@ -124,6 +124,15 @@ def load_iicr16k(root: Path) -> CaptionSet:
     return _caption_set([*_cocog(root, IICR16K), *_flickrg(root, IICR16K)], IICR16K)
 
 
+def read_game_raters(root: Path) -> list[str | None]:
+    """Read who gave each rating of FlickrG's file; None in a release of means.
+
+    Raises:
+        InputError: where the file is missing or malformed.
+    """
+    return [row.rater for row in _read(find(root, FLICKRG, FLICKRG_FILE))]
+
+
 def _caption_set(rows: list[IicrRating], card: Card) -> CaptionSet:
     """Make a set of ratings; its card promises references where every item has some."""
     references = [row.references for row in rows]

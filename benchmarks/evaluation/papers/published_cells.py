@@ -12,7 +12,6 @@ import pandas as pd
 
 from ....datasets.errors import InputError, MissingFileError
 from ....datasets.reading.caption_files import read_candidates, read_references
-from ....datasets.reading.json_files import read_text
 from ....metrics.base import Floats
 from ....metrics.registry import metric
 from ...runs.frames import records_of
@@ -25,6 +24,7 @@ from ..judged_pairs import PAIR_FLOORS
 from ..measured_dataset import NO_INTERVALS, MeasuredDataset, row_key
 from ..people.held_out_captions import score_trials
 from ..systems.system_ranking import count_best_worst, rank_systems
+from .count_cells import count_cells, fold_count_cells, game_count_cells
 from .extrinsic_cells import extrinsic_cells
 from .published_numbers import PaperTable
 from .published_sources import Cells, TableCell, TableSources
@@ -468,66 +468,6 @@ def _human_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
     return cells
 
 
-def _count_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
-    cells: Cells = {}
-    for row, file in table.rows.items():
-        path = sources.data_file(str(file))
-        if not path.is_file():
-            reason = f"no file {file} under data.root; {table.note}"
-            for column in table.columns:
-                cells[row, column] = TableCell.missing(reason)
-            continue
-
-        references = read_references(path).texts
-        n_captions = sum(len(texts) for texts in references.values())
-        counts = {"images": len(references), "captions": n_captions}
-        for column, options in table.columns.items():
-            cells[row, column] = TableCell(float(counts[options["of"]]))
-
-    return cells
-
-
-def _fold_count_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
-    caption_set = sources.load(table.dataset)
-    items = caption_set.items
-    cells: Cells = {}
-    for row, split in table.rows.items():
-        fold = items[(items["split"] == split) | (split == "all")]
-        if fold.empty:
-            reason = f"the data are not here: fold {split} of {table.dataset}"
-            for column in table.columns:
-                cells[row, column] = TableCell.missing(reason)
-            continue
-
-        ratings = _of_items(caption_set.ratings, "item_id", fold)
-        preferences = _of_items(caption_set.preferences, "item_a", fold)
-        counts: dict[str, float] = {
-            "samples": len(fold),
-            "images": fold["image_id"].nunique(),
-            "captions": fold["caption"].nunique(),
-            "systems": fold["system"].nunique(),
-            "ratings": len(ratings),
-            "raters": ratings["rater"].nunique(),
-            "pairs": preferences["pair_id"].nunique(),
-        }
-
-        for column, options in table.columns.items():
-            if "file" not in options:
-                cells[row, column] = TableCell(float(counts[options["of"]]))
-            elif (path := sources.data_file(options["file"])).is_file():
-                cells[row, column] = TableCell(float(len(read_text(path).splitlines())))
-            else:
-                reason = f"no file {options['file']} under data.root"
-                cells[row, column] = TableCell.missing(reason)
-
-    return cells
-
-
-def _of_items(judgements: pd.DataFrame, column: str, items: pd.DataFrame) -> pd.DataFrame:
-    """Return the judgements of items."""
-    return judgements[judgements[column].isin(items["item_id"])]
-
-
 TABLE_KINDS: dict[str, Callable[[TableSources, PaperTable, str], Cells]] = {
     "correlation": _correlation_cells,
     "bounds": _correlation_cells,
@@ -539,8 +479,9 @@ TABLE_KINDS: dict[str, Callable[[TableSources, PaperTable, str], Cells]] = {
     "captions": _caption_cells,
     "agreement": _agreement_cells,
     "human": _human_cells,
-    "counts": _count_cells,
-    "fold_counts": _fold_count_cells,
+    "counts": count_cells,
+    "fold_counts": fold_count_cells,
+    "game_counts": game_count_cells,
 }
 #: The kinds of tables whose cells rest on a registered dataset.
 KINDS_OF_DATASETS = (

@@ -13,6 +13,8 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
   data folder;
 - `fold_counts`: how many samples, images, captions, systems, ratings, raters or pairs (column) a fold of a dataset
   has, or `all` of it (row); a column's `file` is one of the data folder, whose lines are counted;
+- `game_counts`: what the raters of FlickrG rated in the game, and what was held out (column), of Flickr8k-Expert's and
+  FlickrG's files;
 - `bounds`: as `correlation`; the paper prints numbers such as `<0.1`, below which the coefficients are;
 - `extrinsic`: how well a rater of one's own (row) serves good captions alone, of a file in the data folder (`extrinsic_cells`);
 - `histories`: the best validation score of a stage (column) of the training of a rater of one's own (row);

@@ -576,14 +576,14 @@ def test_a_shown_caption_has_the_ratings_of_its_writer_and_column(
 
 
 def test_every_kind_of_table_is_held_against_its_paper() -> None:
-    """A table of another kind needs a test like those here; of two kinds other modules hold the numbers by hand."""
+    """A table of another kind needs a test like those here; of three kinds other modules hold the numbers by hand."""
     kinds: set[str] = set()
     for paper in group("paper"):
         kinds |= {table["kind"] for table in read_config("paper", paper)["tables"]}
     here = {"correlation", "bounds", "agreement", "system_means", "best_worst", "captions"}
     here |= {"fold_counts", "counts", "human", "author_scores"}
-    # test_rater_rows.py and test_extrinsic_cells.py
-    assert kinds == here | {"histories", "extrinsic"}
+    # test_rater_rows.py, test_extrinsic_cells.py and test_count_cells.py
+    assert kinds == here | {"histories", "extrinsic", "game_counts"}
 
 
 @pytest.mark.parametrize(("paper", "table"), tables_of("best_worst"))
