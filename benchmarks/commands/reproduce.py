@@ -44,7 +44,7 @@ COMPARISON_COLUMNS = (
     "match",
     "note",
 )
-#: The match of a printed number that lies within the spread of random draws of references: neither one nor a difference.
+#: The match of a printed number that lies within the spread of random draws, of references or raters: neither one nor a difference.
 WITHIN_DRAW = "within_draw"
 #: The match of a cell that is of another split than the printed number: shown, and neither one nor a difference.
 OTHER_SPLIT = "other_split"
@@ -62,7 +62,7 @@ _PRINTED_SIGNS = {
     "false": ("", "In brackets: the printed number, where it is another."),
     WITHIN_DRAW: (
         "≈",
-        "≈: printed, and within the spread of random draws of references, so that it is neither a match nor a difference.",
+        "≈: printed, and within the spread of random draws, so that it is neither a match nor a difference.",
     ),
     OTHER_SPLIT: ("s ", "s: printed of another split, and not compared."),
     OWN_RATER: (
@@ -230,7 +230,7 @@ def summarise(comparison: pd.DataFrame) -> str:
     line = f"{n_matches} of {n_compared} recomputed cells match the printed digit"
     if n_within:
         verb = "lies" if n_within == 1 else "lie"
-        line += f"; {n_within} {verb} within the spread of random draws of references"
+        line += f"; {n_within} {verb} within the spread of random draws"
     for match, n_cells in n_not_compared.items():
         if n_cells:
             verb = "is" if n_cells == 1 else "are"
@@ -281,7 +281,10 @@ def _comparison_table(
         if not compared["match"]:
             continue
 
-        cell = number_cell(float(compared["reproduced"]), 1, compared["decimals"])
+        # Below a bound such as <0.1 a number's own digits begin after the bound's.
+        is_bound = compared["published"].startswith("<")
+        decimals = compared["decimals"] + is_bound
+        cell = number_cell(float(compared["reproduced"]), 1, decimals)
         if compared["match"] != "true":
             sign, _ = _PRINTED_SIGNS[compared["match"]]
             cell = replace(cell, text=f"{cell} ({sign}{compared['published']})")

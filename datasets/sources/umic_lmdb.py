@@ -154,7 +154,7 @@ def _composite_card(
     )
 
 
-# The mean of five ratings of 1–5, scaled to 0–1; a few are means of fewer, so there is no step.
+# The mean of five ratings of 1–5, scaled to 0–1; 76 can only be means of four, and four only of six, so there is no step.
 CAPEVAL1K = _card(
     "capeval1k",
     "CapEval1k",
@@ -163,7 +163,7 @@ CAPEVAL1K = _card(
     COCO_REFERENCES,
     "08b4deeefd32c2371b566cecc744434d06de4a9a84673f6cbd82ad54b3f5d8f2",
     {"images": 250, "items": 1000, "ratings": 1000},
-    "the mean of five ratings, of a few captions of fewer, scaled to 0 to 1",
+    "the mean of five ratings, of some captions of four or six, scaled to 0 to 1",
     CAPEVAL_TABLE,
 )
 COMPOSITE_8K = _composite_card(

@@ -29,8 +29,10 @@ from .extrinsic_cells import extrinsic_cells
 from .published_numbers import PaperTable
 from .published_sources import Cells, TableCell, TableSources
 from .rater_rows import compute_rating_error, read_best_validation
-from .reference_draws import DrawnAccuracy, DrawOptions, measure_draws
+from .reference_draws import DrawnMean, DrawOptions, measure_draws
 
+#: The draws of three ratings of each item, which Scott et al. 2023 average: as many as `captau agree` makes.
+N_RATER_DRAWS = 20
 #: The intervals of a column with a `bound`: Kasai et al. 2022 print those of 90 %.
 BOUNDS = StatisticsOptions(interval="percentile", level=0.9)
 
@@ -110,7 +112,7 @@ def _drawn_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
 
 
 def _accuracy_cells(
-    table: PaperTable, row: str, accuracies: Mapping[str, DrawnAccuracy], options: DrawOptions
+    table: PaperTable, row: str, accuracies: Mapping[str, DrawnMean], options: DrawOptions
 ) -> Cells:
     """Return the cells of a row of accuracies over draws of references, by dimension."""
     cells: Cells = {}
@@ -339,8 +341,11 @@ def _system_mean_cells(sources: TableSources, table: PaperTable, label: str) -> 
         by_system = pd.Series(values).groupby(items["system"])
         for row, system in table.rows.items():
             ends = intervals.get((options.get("dimension", ""), system), (np.nan, np.nan))
-            mean = float(by_system.get_group(system).to_numpy().mean())
-            value = choose_bound(options, mean, *ends)
+            of_row = values if system == "all" else by_system.get_group(system).to_numpy()
+            if options.get("of") == "penalised":
+                value = float(np.count_nonzero(of_row))
+            else:
+                value = choose_bound(options, float(of_row.mean()), *ends)
             # Adding 0.0 prints a mean of -0.0 as 0.0.
             cells[row, column] = TableCell(value * scale + 0.0)
 
@@ -403,18 +408,24 @@ def _best_worst_cells(sources: TableSources, table: PaperTable, label: str) -> C
 
 
 def _agreement_cells(sources: TableSources, table: PaperTable, label: str) -> Cells:
+    """Return measures of agreement; those of virtual raters that were drawn have the spread of such draws."""
     protocol = sources.resolve_protocol(table, label, {"ratings": "per_rating"})
     selection = EvaluationSet.select(sources.load(table.dataset), protocol)
     caption_set = selection.caption_set
     dimension = selection.protocol.dimension[0]
     ratings = RatingTable.from_ratings(caption_set.ratings, selection.items["item_id"], dimension)
-    measures, _ = compute_measures(ratings, caption_set.card.scales[dimension])
+    scale = caption_set.card.scales[dimension]
+    measures, _ = compute_measures(ratings, scale, draws=N_RATER_DRAWS)
 
     cells: Cells = {}
     for row, name in table.rows.items():
         if name in measures:
             measure = measures[name]
-            cell = TableCell(measure.value * table.scale, measure.note)
+            spread = None
+            if not np.isnan(measure.std):
+                drawn = DrawnMean(measure.value, measure.std, N_RATER_DRAWS)
+                spread = drawn.spread(N_RATER_DRAWS) * table.scale
+            cell = TableCell(measure.value * table.scale, measure.note, spread)
         else:
             # Only a scale of five levels has the measure `fleiss_kappa_4=5`.
             reason = f"the scale of {table.dataset}'s ratings has no measure {name}"

@@ -32,7 +32,7 @@ class TableCell:
     Attributes:
         value: the number.
         note: a remark on it, or the reason.
-        spread: how far a printed number may be from it by the draw of references alone; None where nothing was drawn.
+        spread: how far a printed number may be from it by random draws alone, of references or of raters; None where nothing was drawn.
         is_other_split: whether it is of another split of the dataset than the printed number.
         is_own_rater: whether a rater of one's own fills it, which is not the paper's.
     """

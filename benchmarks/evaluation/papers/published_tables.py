@@ -4,11 +4,12 @@ A paper is a file in `conf/paper/` (the dataset, protocol and metric that each c
 CSV in `results/published/` (the numbers as printed). Kinds of tables:
 
 - `correlation`: a cell is a coefficient of a metric (row) for a dimension or category (column);
-- `system_means`: a cell is the mean rating or score (column) of a system (row);
+- `system_means`: a cell is the mean rating or score (column) of a system (row), or of `all`; with `of: penalised`, how many of
+  its captions have a rating other than 0;
 - `captions`: a cell is the rating or the score (column) of a single caption (row: its `IMAGE/SYSTEM`, or its item's id);
 - `best_worst`: how often a system (column) is best or worst in all dimensions at once (row);
 - `author_scores`: the same of scores that the metric's authors publish (row: `raw` or `smoothed` of dataset `fleur`);
-- `agreement`: a measure of `captau agree` (row);
+- `agreement`: a measure of `captau agree` (row); one of virtual raters that are drawn is held against the spread of the draws;
 - `human`: a metric's score (row) of one human caption an image against references (column), from files in the
   data folder;
 - `fold_counts`: how many samples, images, captions, systems, ratings, raters or pairs (column) a fold of a dataset

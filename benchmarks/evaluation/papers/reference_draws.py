@@ -213,8 +213,8 @@ class ReferenceDraws:
 
 
 @dataclass(frozen=True)
-class DrawnAccuracy:
-    """The accuracy of a metric over draws of references.
+class DrawnMean:
+    """A number's mean over random draws, as of an accuracy over draws of references.
 
     Attributes:
         mean: the mean over draws.
@@ -248,7 +248,7 @@ def judged_pairs_of(selection: EvaluationSet) -> list[Pair]:
 
 def measure_draws(
     selection: EvaluationSet, draws: ReferenceDraws, differences: Floats
-) -> dict[str, DrawnAccuracy]:
+) -> dict[str, DrawnMean]:
     """Return a metric's accuracy by dimension, and as the mean over dimensions.
 
     Args:
@@ -275,9 +275,9 @@ def measure_draws(
     columns = dict(zip(selection.judged_pairs.dimensions, accuracies.T, strict=True))
     columns[MEAN_DIMENSION] = accuracies.mean(axis=1)
 
-    measured: dict[str, DrawnAccuracy] = {}
+    measured: dict[str, DrawnMean] = {}
     for dimension, values in columns.items():
         deviation = float(values.std(ddof=1))
-        measured[dimension] = DrawnAccuracy(float(values.mean()), deviation, len(values))
+        measured[dimension] = DrawnMean(float(values.mean()), deviation, len(values))
 
     return measured

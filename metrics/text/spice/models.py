@@ -41,6 +41,7 @@ CITATION = """\
   title={{SPICE}: Semantic Propositional Image Caption Evaluation},
   author={Anderson, Peter and Fernando, Basura and Johnson, Mark and Gould, Stephen},
   booktitle={ECCV},
+  pages={382--398},
   year={2016}
 }"""
 _TIMEOUT = 60

@@ -123,7 +123,7 @@ def test_a_number_within_the_spread_of_draws_is_neither_a_match_nor_a_difference
     assert list(frame["match"]) == ["within_draw", "within_draw", "false"]
     assert list(frame["note"]) == ["the mean of 200 draws", "", "marked *; drawn by lot"]
     assert summarise(frame) == (
-        "0 of 3 recomputed cells match the printed digit; 2 lie within the spread of random draws of references; "
+        "0 of 3 recomputed cells match the printed digit; 2 lie within the spread of random draws; "
         "1 differ: 1 of p on demo (comparison.csv says why of each)"
     )
 
@@ -492,6 +492,39 @@ def test_a_printed_bound_matches_what_is_below_it():
     frame = compare("p", made, cells, published)
     assert frame["match"].tolist() == ["true", "false"]
     assert frame["delta"].tolist() == ["-0.0001", "+0.0000"]
+
+
+def test_a_number_below_a_bound_is_shown_with_a_digit_more_than_the_bound(tmp_path):
+    """Rounded as the bound is, 0.95 would stand as 1 below `<1`, as if it were not less."""
+    folder = tmp_path / "my" / "paper"
+    folder.mkdir(parents=True)
+    (folder / "doe_2026.yaml").write_text(
+        """# @package papers.doe_2026
+title: "Doe et al. 2026, A Study"
+citation: "@misc{doe2026, title={A Study}, year={2026}}"
+tables:
+  - table: Table 1
+    title: Correlations below 1
+    kind: correlation
+    dataset: demo
+    scale: 1
+    rows: {CIDEr: cider}
+    columns: {r: {coefficient: pearson}}
+""",
+        encoding="utf-8",
+    )
+    (folder / "doe_2026.csv").write_text(
+        "table,dataset,row,column,published,trained,source,note\n"
+        'Table 1,demo,CIDEr,r,<1,no,"Doe et al. 2026, Table 1",\n',
+        encoding="utf-8",
+    )
+    out = tmp_path / "out"
+    where = ["--config-dir", str(folder.parent), f"output_dir={out}"]
+    assert run_captau("reproduce", "paper=doe_2026", *where) == 0
+
+    (cell,) = pd.read_csv(out / "comparison.csv").to_dict("records")
+    assert cell["match"]
+    assert f"| CIDEr | {cell['reproduced']:.1f} |" in (out / "table.md").read_text("utf-8")
 
 
 @pytest.mark.neural

@@ -236,7 +236,7 @@ DATA_POINTS = {
     "billboard_thumb": "is the authors' CLIPScore, no judgement of people;",
     "cxc_sits": r"is the mean over its raters (agg\_score)",
     "cxc_sts": r"is the mean over its raters (agg\_score)",
-    "capeval1k": "is the mean of five ratings, of a few captions of fewer, scaled to 0 to 1;",
+    "capeval1k": "is the mean of five ratings, of some captions of four or six, scaled to 0 to 1;",
     "caption_quality": "is the share of its raters who said yes, rounded to eighths;",
     "composite": "is one rating;",
     "composite_8k": "is one rating;",

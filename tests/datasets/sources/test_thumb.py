@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from captau.benchmarks.statistics.rating_table import count_by_level
+from captau.datasets.caption_texts import normalise_thumb
 from captau.datasets.reading.source_files import sha256
 from captau.datasets.schema import CaptionSet, split_of
 from captau.datasets.sources.thumb import CARD, DIMENSIONS, JUDGEMENTS, REFERENCES, load_thumb
@@ -210,6 +211,19 @@ def test_real_counts_systems_and_dimensions(real: CaptionSet) -> None:
         "total",
     )
     assert real.ratings["dimension"].value_counts().eq(2500).all()
+
+
+def test_every_caption_and_reference_has_the_form_of_the_papers_text_rule(
+    real: CaptionSet,
+) -> None:
+    """Kasai et al. 2022, section 2.2.3: a capital, a period at the end, no space before it; no text ends otherwise."""
+    references = real.items["references"].explode().tolist()
+    for text in [*real.items["caption"].tolist(), *references]:
+        assert text[0].upper() == text[0], text
+        assert text.endswith("."), text
+        assert not text.endswith(" ."), text
+        assert text == text.strip(), text
+        assert text == normalise_thumb(text), text
 
 
 def test_the_total_is_made_of_the_parts(real: CaptionSet) -> None:

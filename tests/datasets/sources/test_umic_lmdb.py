@@ -12,6 +12,7 @@ from typing import Any
 import lmdb
 import lz4.frame
 import msgpack
+import numpy as np
 import pytest
 
 from captau.datasets.reading.source_files import missing, sha256
@@ -584,6 +585,25 @@ def test_real_counts(real: CaptionSet) -> None:
     assert CAPEVAL1K.expected == {"images": 250, "items": 1000, "ratings": 1000}
     assert real.items["references"].map(len).eq(5).all()
     assert real.items["image_id"].value_counts().eq(4).all(), "four systems"
+
+
+def test_real_values_are_means_of_five_ratings_and_some_of_four_or_six(real: CaptionSet) -> None:
+    """Lee et al. 2021, section 4.3, say five workers. A mean of n ratings of 1–5, scaled to 0–1, is a multiple of 1/(4n)."""
+    values = real.ratings["value"].to_numpy()
+
+    def can_be_of(n_ratings: int) -> np.ndarray:
+        steps = values * 4 * n_ratings
+        return np.abs(steps - np.rint(steps)) < 1e-4
+
+    is_of_five = can_be_of(5)
+    is_of_four = can_be_of(4)
+    is_of_six = can_be_of(6)
+    assert (is_of_five | is_of_four | is_of_six).all()
+    assert (is_of_four & ~is_of_five & ~is_of_six).sum() == 76
+    # Three ratings explain as much as six of these but for four values.
+    is_only_of_six = is_of_six & ~is_of_five & ~is_of_four
+    assert is_only_of_six.sum() == 9
+    assert (is_only_of_six & ~can_be_of(3)).sum() == 4
 
 
 def test_real_references(data_root: Path) -> None:

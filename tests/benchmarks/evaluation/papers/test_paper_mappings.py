@@ -375,9 +375,9 @@ def test_a_correlation_is_of_the_metric_and_judgements_that_its_paper_says(
     assert len({round(value, 9) for value in values}) == len(values)
 
 
-def virtual_raters(caption_set: CaptionSet) -> np.ndarray:
+def virtual_raters(ratings: pd.DataFrame) -> np.ndarray:
     """Return the three ratings of each item, the lowest first."""
-    return np.sort(caption_set.ratings["value"].to_numpy().reshape(-1, 3), axis=1)
+    return np.sort(ratings["value"].to_numpy().reshape(-1, 3), axis=1)
 
 
 def _fleiss(table: np.ndarray, levels: Sequence[float]) -> float:
@@ -400,9 +400,9 @@ def _kendall_w(table: np.ndarray) -> float:
     return float(12 * ((sums - sums.mean()) ** 2).sum() / (9 * (n**3 - n) - 3 * ties))
 
 
-def expected_agreement(caption_set: CaptionSet) -> dict[str, float]:
-    """Compute Scott et al. 2023, Table 3, by its printed rows."""
-    table = virtual_raters(caption_set)
+def expected_agreement(ratings: pd.DataFrame) -> dict[str, float]:
+    """Compute Scott et al. 2023, Table 3, by its printed rows, of three ratings an item."""
+    table = virtual_raters(ratings)
 
     def tau(one: int, others: tuple[int, int]) -> float:
         both = np.concatenate([table[:, others[0]], table[:, others[1]]])
@@ -428,19 +428,90 @@ def test_agreement_is_the_measure_that_its_row_says(
         assert all(find_missing_reason(cell.note) for cell in cells.values())
         return
 
-    expected = expected_agreement(caption_set)
+    expected = expected_agreement(caption_set.ratings)
     for (row, _), cell in cells.items():
         assert cell.value == pytest.approx(100 * expected[row]), row
+        # Of three ratings an item nothing is drawn.
+        assert cell.spread is None
     # The experts' scale ends at 4, where both κ are one.
     n_different = 5 if table["dataset"] == "flickr8k_expert" else 6
     assert len({round(value, 9) for value in expected.values()}) == n_different
 
 
-@pytest.mark.parametrize(("paper", "table"), tables_of("system_means"))
-def test_means_are_of_the_system_and_dimension_that_their_paper_says(
-    paper: str, table: dict[str, Any], tmp_path: Path
+@pytest.mark.parametrize("dataset", ["cocog", "flickrg", "iicr16k"])
+def test_virtual_raters_that_are_drawn_are_held_against_the_spread_of_the_papers_20_draws(
+    dataset: str, tmp_path: Path
 ) -> None:
+    """Scott et al. 2023, section 4.1: three of each pair's ratings are drawn 20 times; other draws have other means."""
+    (table,) = (
+        table
+        for table in read_config("paper", "iicr_2023")["tables"]
+        if (table["table"], table["dataset"]) == ("Table 3", dataset)
+    )
+    made = made_set(dataset)
+    rng = np.random.default_rng(5)
+    quality = rng.uniform(1, 5, size=(len(made.items), 1))
+    grid = np.clip(np.rint(quality + rng.normal(0, 0.8, size=(len(made.items), 6))), 1, 5)
+    ratings = pd.DataFrame(
+        {
+            "item_id": np.repeat(made.items["item_id"].to_numpy(), 6),
+            "dimension": "overall",
+            "rater": [f"r{k}" for k in range(6)] * len(made.items),
+            "value": grid.ravel(),
+        }
+    )
+    rated = CaptionSet(made.items, ratings, card=made.card)
+    cells = rebuild(table, tmp_path, **{dataset: rated})
+
+    draws: list[dict[str, float]] = []
+    for _ in range(200):
+        drawn = np.sort(rng.permuted(grid, axis=1)[:, :3], axis=1)
+        three = pd.DataFrame({"value": drawn.ravel()})
+        draws.append(expected_agreement(three))
+    measures = 100 * pd.DataFrame(draws)
+
+    for (row, _), cell in cells.items():
+        of_row = measures[row]
+        assert cell.spread is not None
+        # Two standard errors of the difference between two means of 20; the deviation of 20 draws is itself uncertain.
+        expected_spread = 2 * of_row.std() * np.sqrt(2 / 20)
+        assert cell.spread == pytest.approx(expected_spread, rel=0.5)
+        assert abs(cell.value - of_row[:20].mean()) <= cell.spread, row
+        assert abs(cell.value - of_row.mean()) <= cell.spread, row
+
+
+def test_penalties_are_of_all_captions_or_of_peoples(tmp_path: Path) -> None:
+    """Kasai et al. 2022, section 2.2.2: the mean fluency penalty of all captions, and how many lack conciseness."""
+    table = table_of_thumb("Section 2.2.2")
+    caption_set = made_set("thumb")
+    cells = rebuild(table, tmp_path, thumb=caption_set)
+
+    penalties = caption_set.ratings.pivot_table(
+        index="item_id", columns="dimension", values="value"
+    )
+    is_human = (caption_set.items["system"] == "Human").to_numpy()
+    humans = penalties.loc[caption_set.items.loc[is_human, "item_id"]]
+    fluency = "Mean fluency penalty"
+    conciseness = "Captions with a conciseness penalty"
+    expected = {
+        ("All captions", fluency): -penalties["fluency"].mean(),
+        ("Human", fluency): -humans["fluency"].mean(),
+        ("All captions", conciseness): (penalties["conciseness"] < 0).sum(),
+        ("Human", conciseness): (humans["conciseness"] < 0).sum(),
+    }
+    assert {key: cell.value for key, cell in cells.items()} == pytest.approx(expected)
+    assert len(set(expected.values())) == len(expected)
+
+
+def table_of_thumb(name: str) -> dict[str, Any]:
+    """Return the table of that name in THumB's file."""
+    tables = {table["table"]: table for table in read_config("paper", "thumb_2022")["tables"]}
+    return tables[name]
+
+
+def test_means_are_of_the_system_and_dimension_that_their_paper_says(tmp_path: Path) -> None:
     """Kasai et al. 2022, Table 2: penalties are printed positive, text metrics in hundredths."""
+    table = table_of_thumb("Table 2")
     caption_set = made_set("thumb")
     cells = rebuild(table, tmp_path, thumb=caption_set)
     dimensions = {

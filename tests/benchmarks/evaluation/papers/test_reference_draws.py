@@ -10,7 +10,7 @@ from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.papers.published_numbers import PaperTable
 from captau.benchmarks.evaluation.papers.published_tables import TableRebuilder
 from captau.benchmarks.evaluation.papers.reference_draws import (
-    DrawnAccuracy,
+    DrawnMean,
     ReferenceDraws,
     judged_pairs_of,
     measure_draws,
@@ -101,7 +101,7 @@ def test_each_draw_is_scored_as_if_it_were_the_data(spec: str, policy: str) -> N
 
 def test_the_spread_is_two_standard_errors_of_both_means() -> None:
     """2 · 0.03 · √(1/5 + 1/200)."""
-    drawn = DrawnAccuracy(0.6, 0.03, 200)
+    drawn = DrawnMean(0.6, 0.03, 200)
     assert drawn.spread(5) == pytest.approx(0.06 * (0.205**0.5))
     assert drawn.spread(1) == pytest.approx(0.06 * (1.005**0.5))
 
@@ -164,7 +164,7 @@ def test_accuracies_are_those_of_the_draws() -> None:
     accuracies = measure_draws(selection, draws, by_pair)
     deviation = pd.Series([1.0, 0.5]).std()
     assert accuracies == {
-        "X": DrawnAccuracy(0.75, pytest.approx(deviation), 2),
-        "Y": DrawnAccuracy(0.0, 0.0, 2),
-        "mean": DrawnAccuracy(0.375, pytest.approx(deviation / 2), 2),
+        "X": DrawnMean(0.75, pytest.approx(deviation), 2),
+        "Y": DrawnMean(0.0, 0.0, 2),
+        "mean": DrawnMean(0.375, pytest.approx(deviation / 2), 2),
     }
