@@ -3,7 +3,7 @@
     from captau.testing import assert_scores
 
     def test_scores():
-        assert_scores(my_metric, baseline="tests/golden/my_metric.yaml")
+        assert_scores(my_metric, baseline=Path(__file__).parent / "golden/my_metric.yaml")
 
 `docs/ci_gate.md` says more.
 """
@@ -56,7 +56,8 @@ def assert_scores(
     Args:
         metric: a function, as in docs/new_metric.md; a file of scores, as a `Path`; a spec such as `"cider"`; or a
             `Metric`.
-        baseline: the file. It is made by a run with `CAPTAU_UPDATE=1` in the environment.
+        baseline: the file. It is made by a run with `CAPTAU_UPDATE=1` in the environment. A relative path is of the
+            current folder.
         name: what the baseline calls a function (default: its own name) or a file (its stem).
         update: write the baseline instead; None asks the environment.
         dataset, protocol, sample, seed, tolerance, packages: what goes into a new baseline, as in
@@ -75,27 +76,32 @@ def assert_scores(
     if update is None:
         update = os.environ.get(UPDATE, "").lower() not in ("", "0", "false")
 
-    metrics = _metrics(metric, name)
-    _check_metrics(path, metrics, is_update=update)
-    checked = run(
-        path,
-        CheckChoices(
-            dataset=dataset,
-            protocol=None if protocol is None else changes_of(protocol),
-            metrics=metrics,
-            optional=optional_specs(metric) if isinstance(metric, str) else frozenset(),
-            sample=sample,
-            seed=seed,
-            tolerance=tolerance,
-            versions=versions,
-            packages=tuple(packages),
-            locations=Locations(data_root=Path(data_root) if data_root else None),
-        ),
-        update=update,
-    )
+    try:
+        metrics = _metrics(metric, name)
+        _check_metrics(path, metrics, is_update=update)
+        checked = run(
+            path,
+            CheckChoices(
+                dataset=dataset,
+                protocol=None if protocol is None else changes_of(protocol),
+                metrics=metrics,
+                optional=optional_specs(metric) if isinstance(metric, str) else frozenset(),
+                sample=sample,
+                seed=seed,
+                tolerance=tolerance,
+                versions=versions,
+                packages=tuple(packages),
+                locations=Locations(data_root=Path(data_root) if data_root else None),
+            ),
+            update=update,
+            remedy=f"{UPDATE}=1 pytest",
+        )
+    except InputError as error:
+        # The sentence says what to do; captau's own lines above it would hide it.
+        raise error.with_traceback(None) from error.__cause__
+
     if checked.status:
-        summary = f"{checked.summary} ({UPDATE}=1 pytest)"
-        raise AssertionError("\n\n".join([summary, *map(markdown_of, checked.tables)]))
+        raise AssertionError("\n\n".join([checked.summary, *map(markdown_of, checked.tables)]))
 
 
 def _check_metrics(path: Path, metrics: Sequence[Metric], *, is_update: bool) -> None:
@@ -107,7 +113,11 @@ def _check_metrics(path: Path, metrics: Sequence[Metric], *, is_update: bool) ->
     if not path.exists():
         if is_update:
             return
-        raise InputError(f"no baseline {path}; run the test once with {UPDATE}=1 to make it")
+        where = "" if path.is_absolute() else f" in {Path.cwd()}"
+        raise InputError(
+            f"no baseline {path}{where}; run the test once with {UPDATE}=1 to make it, or name the one that is there "
+            f"by a path from the test's own folder: Path(__file__).parent / …"
+        )
 
     baseline_specs = read(path).metrics
     specs = [metric.spec for metric in metrics]

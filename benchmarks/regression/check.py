@@ -49,6 +49,9 @@ SEED = 0
 TOLERANCE = 1e-9
 VERSIONS = "signatures"
 
+#: The metric that sends captions and a key to an address.
+JUDGE = "mllm_judge"
+
 
 @dataclass(frozen=True)
 class CheckPlan:
@@ -87,7 +90,7 @@ def make_plan(
         needs_all: whether a function that cannot be loaded ends the check, as one that is to be recorded does.
 
     Raises:
-        InputError: as `_make_metric` does.
+        InputError: as `_make_metric` and `_check_allowed` do.
     """
     dataset = choices.dataset or (before.dataset if before else "demo")
     # Those of the file describe its own dataset, and no other.
@@ -108,7 +111,7 @@ def make_plan(
     optional = choices.optional
     failures: dict[str, str] = {}
     if metrics is None and before is not None:
-        metrics, failures = _load_metrics(path, choices, before, needs_all=needs_all)
+        metrics, failures = _load_metrics(choices, before, needs_all=needs_all)
     elif metrics is None:
         metrics = resolve_metrics("text")
         optional = optional_specs("text")
@@ -136,21 +139,24 @@ def make_plan(
 
 
 def _load_metrics(
-    path: Path, choices: CheckChoices, before: Baseline, *, needs_all: bool
+    choices: CheckChoices, before: Baseline, *, needs_all: bool
 ) -> tuple[tuple[Metric, ...], dict[str, str]]:
     """Return a baseline's metrics with the user's code loaded, and by spec the errors of code that cannot be.
 
     Raises:
-        InputError: as `_make_metric` does; and an error of code where all are needed, or no other metric is left.
+        InputError: as `_make_metric` and `_check_allowed` do; and an error of code where all are needed, or no other
+            metric is left.
     """
+    made = {name: _make_metric(before, name) for name in before.metrics}
+    _check_allowed(before, made, choices.allow)
+
     metrics: list[Metric] = []
     failures: dict[str, str] = {}
-    for name in before.metrics:
-        metric = _make_metric(path, choices, before, name)
+    for name, metric in made.items():
         try:
             metric = load_metric(metric)
         except InputError as error:
-            is_last = name == list(before.metrics)[-1]
+            is_last = name == list(made)[-1]
             if needs_all or (is_last and not metrics):
                 raise
             failures[name] = str(error)
@@ -167,12 +173,11 @@ def _load_metrics(
     return tuple(metrics), failures
 
 
-def _make_metric(path: Path, choices: CheckChoices, before: Baseline, name: str) -> Metric:
+def _make_metric(before: Baseline, name: str) -> Metric:
     """Make a metric of a baseline, without loading code of the user's.
 
     Raises:
-        InputError: where the file does not say how it is made, or says something else, or names a
-            function or a judge that the options do not allow.
+        InputError: where the file does not say how it is made, or says something else.
     """
     recipe = before.metrics[name].recipe
     where = ("metrics", name, "made")
@@ -182,23 +187,38 @@ def _make_metric(path: Path, choices: CheckChoices, before: Baseline, name: str)
             f"{name} is handed over by a test (captau.testing.assert_scores); run that test",
         )
     try:
-        metric = metric_of(recipe)
+        return metric_of(recipe)
     except InputError as error:
         raise before.error_at(where, error) from error
-    subject = user_code_of(metric)
-    use = f"code, {subject}, which runs"
-    # Of a judge, however the recipe spells it, the name alone is allowed.
-    if metric.name == "mllm_judge":
-        subject = metric.name
-        use = "a judge, mllm_judge, which gets the captions and your key"
-    if subject and subject not in choices.allow:
-        raise before.error_at(
-            where,
-            f"the baseline names {use} only if the command line names it too; "
-            f"if you trust it: allow={subject}",
-        )
 
-    return metric
+
+def _check_allowed(before: Baseline, made: Mapping[str, Metric], allowed: Sequence[str]) -> None:
+    """Check that the command line names all code and every judge that a baseline names.
+
+    Raises:
+        InputError: at the first that it does not name, with the `allow=` that names all.
+    """
+    subjects: dict[str, str] = {}
+    for name, metric in made.items():
+        # Of a judge, however the recipe spells it, the name alone is allowed.
+        subject = metric.name if metric.name == JUDGE else user_code_of(metric)
+        if subject:
+            subjects[name] = subject
+
+    for name, subject in subjects.items():
+        if subject in allowed:
+            continue
+        use = f"code, {subject}, which runs"
+        if subject == JUDGE:
+            use = f"a judge, {JUDGE}, which gets the captions and your key"
+
+        all_subjects = list(dict.fromkeys(subjects.values()))
+        trusted = "it" if len(all_subjects) == 1 else "all that it names"
+        raise before.error_at(
+            ("metrics", name, "made"),
+            f"the baseline names {use} only if the command line names it too; "
+            f"if you trust {trusted}: allow={','.join(all_subjects)}",
+        )
 
 
 def check_choices(choices: CheckChoices, plan: CheckPlan, before: Baseline) -> None:
@@ -235,7 +255,12 @@ _PACKAGES = ("captau", "numba", "numpy", "pandas", "pycocoevalcap", "scipy")
 
 
 def run(
-    path: Path, choices: CheckChoices, *, update: bool = False, junit: Path | None = None
+    path: Path,
+    choices: CheckChoices,
+    *,
+    update: bool = False,
+    junit: Path | None = None,
+    remedy: str | None = None,
 ) -> Checked:
     """Compute everything anew, and hold it against the baseline, or write that.
 
@@ -244,6 +269,8 @@ def run(
         choices: what the caller says beside the baseline.
         update: whether the baseline is written.
         junit: where the JUnit report goes; None for none.
+        remedy: what the closing line says to type where the scores are meant to differ; None for `captau check` with
+            `update=true`.
 
     Raises:
         InputError: on a baseline that is not there or not valid, options that it contradicts, or whatever
@@ -286,7 +313,12 @@ def run(
     )
     if not update:
         assert before is not None, "only an update makes a baseline"
-        return replace(checked, summary=_summary(checked, before, now, choices.allow))
+        if remedy is None:
+            remedy = f"captau check baseline={path} update=true"
+            # It names again the code that the caller allowed.
+            if choices.allow:
+                remedy += f" allow={','.join(choices.allow)}"
+        return replace(checked, summary=_summary(checked, before, now, remedy))
 
     summary = _write_baseline(path, now, before)
     for metric, reason in unavailable.items():
@@ -317,8 +349,8 @@ def _identity(baseline: Baseline) -> tuple[str, dict[str, Any], Protocol]:
     return baseline.dataset, dict(baseline.file_options), baseline.protocol
 
 
-def _summary(checked: Checked, before: Baseline, now: Baseline, allow: Sequence[str]) -> str:
-    """Return the closing line; its remedy names again the code that the caller allowed."""
+def _summary(checked: Checked, before: Baseline, now: Baseline, remedy: str) -> str:
+    """Return the closing line, with the remedy where something differs."""
     compared = [name for name in checked.metrics if name not in checked.failed]
     # Of data that changed, some captions of the sample may be gone.
     n_single = len(before.sample.keys() & now.sample.keys())
@@ -335,9 +367,6 @@ def _summary(checked: Checked, before: Baseline, now: Baseline, allow: Sequence[
         verb = "raises" if len(checked.failed) == 1 else "raise"
         errors = f"{', '.join(checked.failed)} {verb} an error; "
     if failing:
-        remedy = f"captau check baseline={checked.path} update=true"
-        if allow:
-            remedy += f" allow={','.join(allow)}"
         outcome = f"{', '.join(failing)} differ ({coverage})"
         return f"{checked.path}: {errors}{outcome}. If that is meant: {remedy}"
 

@@ -53,7 +53,9 @@ def test_its_code_changed(base):
         "no recorded version, parameter or data changed: the code of the function, or a package that"
         in text
     )
-    assert "CAPTAU_UPDATE=1" in text
+    # The one remedy that works: the command cannot make the test's function.
+    assert "If that is meant: CAPTAU_UPDATE=1 pytest" in text
+    assert "captau check" not in text
 
 
 def test_a_package_it_rests_on_is_suspected(tmp_path):
@@ -150,6 +152,26 @@ except ImportError: pass
 else: raise AssertionError
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_error_of_a_relative_path_names_the_folder(base, tmp_path, monkeypatch):
+    """A test that starts elsewhere would make a second baseline, and pass."""
+    assert_scores(words, baseline=base)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    with says(f"no baseline golden/words.yaml in {elsewhere}; ", "Path(__file__).parent"):
+        assert_scores(words, baseline="golden/words.yaml")
+
+
+def test_an_error_shows_the_tests_line_and_none_of_captaus(tmp_path):
+    with pytest.raises(captau.InputError) as caught:
+        assert_scores(words, baseline=tmp_path / "none.yaml")
+    files = {Path(entry.path).name for entry in caught.traceback}
+    assert files == {"test_assert_scores.py", "assert_scores.py"}
+    # pytest leaves hidden frames out.
+    shown = caught.traceback.filter(caught)
+    assert {Path(entry.path).name for entry in shown} == {"test_assert_scores.py"}
 
 
 @pytest.mark.slow

@@ -503,6 +503,22 @@ def test_a_function_that_only_the_baseline_names_does_not_run(
     assert not (tmp_path / "it_ran").exists()
 
 
+def test_the_remedy_allows_all_functions_of_the_baseline(check, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two.py").write_text(
+        "def words(items):\n    return [len(c.split()) for c in items['caption']]\n"
+        "def letters(items):\n    return [len(c) for c in items['caption']]\n"
+    )
+    metrics = "metrics=two.py:words,two.py:letters"
+    assert check("baseline=two.yaml", "update=true", "sample=2", metrics)[0] == 0
+
+    both = "allow=two.py:words,two.py:letters"
+    for options in ((), ("allow=two.py:words",), ("allow=two.py:letters",)):
+        status, _, err = check("baseline=two.yaml", *options)
+        assert (status, err.endswith(f"if you trust all that it names: {both}\n")) == (2, True)
+    assert check("baseline=two.yaml", both)[0] == 0
+
+
 @pytest.mark.slow
 def test_a_class_in_a_file_runs_as_a_function_does(check, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
