@@ -734,8 +734,8 @@ def table(
     Args:
         run: folders of finished runs; last is the newest in results/runs/. Several are of bench,
             compare, reproduce or train, or all of score.
-        intervals: subscript (both ends), plusminus (half the width), none (default: subscript, but none
-            beside several datasets).
+        intervals: subscript, plusminus or none; both ends, half the width or no interval (default:
+            subscript, but none beside several datasets).
         ranks: superscript, none, or groups: rows that share a rank in the column that sorts stand under
             a heading.
         published: papers whose numbers stand beside yours; only those of the same datasets and
@@ -744,12 +744,12 @@ def table(
             the mean) or all (those of the protocols; the default of reproduce); of runs of score, these
             metrics.
         dimensions: only these dimensions or categories, in this order.
-        rows: only these metrics, in this order; also labels and groups (bleu_4, CIDEr, ceilings), and
-            systems of score.
+        rows: only these metrics, in this order; also labels and groups (bleu_4, CIDEr, ceilings), of
+            which the best stands first, and systems of score.
         sort: the column that sorts rows within groups, best first; a coefficient, dataset or dimension,
             or several that together name one column (default: the mean, or else the first column).
         names: labels of your own by metric or label: {cider: CIDEr-D}.
-        own: your own rows, marked (ours); metrics, labels or groups.
+        own: your own rows; they are marked (ours) where no heading says it; metrics, labels or groups.
         notes: brief, full or none; brief says how to read the numbers, full adds sources and
             signatures.
         title: the line above the table.

@@ -380,8 +380,19 @@ class DatasetsOverview:
         return wording.mean_words(titles, coefficients)
 
     def mean_note(self) -> str:
-        """Say over which datasets the mean is, or why there is none."""
-        return self.joint.reason or f"mean: {self.mean_words}."
+        """Say over which datasets the mean is and which it leaves out, or why there is none."""
+        if self.joint.reason:
+            return self.joint.reason
+
+        left_out: list[str] = []
+        for column in self.columns:
+            # A coefficient without a known chance has no place in a mean, whoever has numbers.
+            is_eligible = find_coefficient(column.coefficient).chance is not None
+            values = column.values(self.styles).values()
+            has_numbers = not all(math.isnan(value) for value in values)
+            if column.dataset not in self.joint.datasets and is_eligible and has_numbers:
+                left_out.append(column.title)
+        return f"mean: {self.mean_words}{wording.left_out_words(left_out)}."
 
     def table(self) -> ResultTable:
         """Return the printed table: a row a metric, a column a dataset, and the mean with interval and rank."""

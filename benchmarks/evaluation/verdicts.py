@@ -128,7 +128,7 @@ def _own_verdict(
     finding = tests.find(best.key, standing.key)
     below = f"{difference(best.value, standing.value, coefficient)} below {best.label}"
     if level == [best.label]:
-        parts.append(f"{below}, and level with it")
+        parts.append(f"{below}, which is not significant")
     else:
         parts += [f"level with {list_words(level)}", below] if level else [below]
     sentence = ", ".join(parts)

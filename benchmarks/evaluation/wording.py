@@ -264,6 +264,14 @@ def mean_words(titles: Sequence[str], coefficients: Iterable[str]) -> str:
     return words
 
 
+def left_out_words(titles: Sequence[str]) -> str:
+    """Say which datasets a mean leaves out although some metrics have numbers there, as the end of a sentence; empty for none."""
+    if not titles:
+        return ""
+    verb = "is" if len(titles) == 1 else "are"
+    return f"; {list_words(titles, len(titles))} {verb} left out, since not all metrics have a number there"
+
+
 def level_notes(
     correlations: pd.DataFrame, labels: Mapping[str, str], protocol: Protocol
 ) -> list[str]:

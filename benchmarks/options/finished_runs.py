@@ -82,7 +82,7 @@ captau table 'run=sweep/*'                             the runs of a sweep
         TableChoices,
         intervals=option(
             None,
-            "subscript (both ends), plusminus (half the width), none (default: subscript, but none beside several datasets)",
+            "subscript, plusminus or none; both ends, half the width or no interval (default: subscript, but none beside several datasets)",
             check=shared.one_of(INTERVALS, "value of intervals"),
         ),
         ranks=option(
@@ -111,7 +111,7 @@ captau table 'run=sweep/*'                             the runs of a sweep
         ),
         rows=option(
             None,
-            "only these metrics, in this order; also labels and groups (bleu_4, CIDEr, ceilings), and systems of score",
+            "only these metrics, in this order; also labels and groups (bleu_4, CIDEr, ceilings), of which the best stands first, and systems of score",
             takes="A,B",
             read=shared.words_of,
         ),
@@ -130,7 +130,7 @@ captau table 'run=sweep/*'                             the runs of a sweep
         ),
         own=option(
             ["given"],
-            "your own rows, marked (ours); metrics, labels or groups",
+            "your own rows; they are marked (ours) where no heading says it; metrics, labels or groups",
             takes="A,B",
             read=shared.words_of,
         ),

@@ -6,6 +6,7 @@ writes in each style; `written_table` is that of a run without correlations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -17,7 +18,7 @@ from ....datasets.reading.json_files import read_text
 from ...evaluation.headline import ALL, HEADLINE, find_headline
 from ...evaluation.overview import MEAN
 from ...evaluation.papers.published_numbers import COMPARED_CHOICES, describe_choice
-from ...evaluation.wording import mean_words, number_word
+from ...evaluation.wording import left_out_words, mean_words, number_word
 from ...runs.finished_run import FinishedRun
 from ...runs.tables import MISSING, AnyCell, Cell, ResultTable, Row, coefficient_cell
 from ...scoring.catalog import METRIC_KINDS
@@ -44,6 +45,7 @@ from .table_rows import (
     emphasise,
     group_by_rank,
     name_rows,
+    order_rows,
     remove_ranks,
     sort_rows,
     tell_published_apart,
@@ -106,7 +108,11 @@ def join(runs: Sequence[FinishedRun], choices: TableChoices = USUAL_CHOICES) -> 
     has_details = choices.notes == "full"
     computed = computed_rows(sources, columns, intervals)
     published = add_published_rows(columns, computed, choices.published, has_remarks=has_details)
-    drafts = choose_rows([*computed, *published.rows], choices.rows)
+    drafts = order_rows([*computed, *published.rows])
+    if choices.rows:
+        # Of a group that is named, the best row comes first, but a paper's rows stay as it prints them.
+        drafts = drafts if is_paper else sort_rows(drafts, columns, ())
+        drafts = choose_rows(drafts, choices.rows)
     if is_survey and not choices.rows:
         drafts = _without_bounds(drafts)
 
@@ -287,7 +293,13 @@ def _add_mean_over_runs(
         key = key_by_dataset[dataset]
         titles.append(columns[key].over)
         coefficients.append(key.coefficient)
-    words = mean_words(titles, coefficients)
+    left_out: list[str] = []
+    for dataset, key in key_by_dataset.items():
+        has_numbers = not all(math.isnan(value) for value in values[dataset].values())
+        if dataset not in common_datasets and has_numbers:
+            left_out.append(columns[key].over)
+
+    words = mean_words(titles, coefficients) + left_out_words(left_out)
     return f"mean: {words}. Of several runs it has no interval and no rank."
 
 

@@ -116,22 +116,23 @@ OWN_MARK = " (ours)"
 PUBLISHED_MARK = " (published)"
 
 
-def choose_rows(drafts: Sequence[RowDraft], names: Sequence[str]) -> list[RowDraft]:
-    """Return the named rows in the names' order, in the field's order where there are no names.
+def order_rows(drafts: Sequence[RowDraft]) -> list[RowDraft]:
+    """Return rows in the field's order: one group after another."""
+    return sorted(drafts, key=lambda d: (GROUPS.index(d.kind), d.order))
 
-    A name is a metric, a label, or a group such as `ceilings`. Groups stand in the order of their first rows.
+
+def choose_rows(drafts: Sequence[RowDraft], names: Sequence[str]) -> list[RowDraft]:
+    """Return the named rows in the names' order; those of one name stay in their order.
+
+    A name is a metric, a label, or a group such as `ceilings`.
 
     Raises:
         InputError: where a name fits no row.
     """
-    ordered = sorted(drafts, key=lambda d: (GROUPS.index(d.kind), d.order))
-    if not names:
-        return ordered
-
     # A row that two names fit stands where the first one has it.
     rows: dict[int, RowDraft] = {}
     for name in names:
-        for draft in find_rows(ordered, name, "rows"):
+        for draft in find_rows(drafts, name, "rows"):
             rows.setdefault(id(draft), draft)
     return list(rows.values())
 
@@ -322,7 +323,7 @@ def tell_published_apart(drafts: Sequence[RowDraft], *, has_sources: bool) -> No
         if not draft.source:
             continue
         if has_sources:
-            draft.label += f" ({draft.source})"
+            draft.label += f" (printed by {draft.source})"
         elif draft.label in computed_labels:
             draft.label += PUBLISHED_MARK
 

@@ -124,6 +124,17 @@ def test_datasets_that_are_scored_one_reference_at_a_time_are_named_in_brief_not
     assert not [note for note in made().table().notes if "reference counts" in note]
 
 
+def test_the_mean_says_which_datasets_it_leaves_out() -> None:
+    """The second dataset has numbers of two metrics of three; one on which nothing has a number is no loss."""
+    of_one = replace(made().joint, datasets=["one"])
+    note = "mean: over One; Two, long is left out, since not all metrics have a number there."
+    assert made(joint=of_one).mean_note() == note
+    first, second = made().columns
+    empty = replace(second, rows={})
+    assert made(joint=of_one, columns=[first, empty]).mean_note() == "mean: over One."
+    assert made(joint=of_one).table().notes[1] == note
+
+
 def test_the_table_has_a_column_a_dataset_and_the_mean() -> None:
     table = made(absent=("x", "y")).table()
     assert table.title == "Agreement with people on several datasets"

@@ -78,7 +78,7 @@ def test_the_verdict_places_an_own_metric_among_the_others() -> None:
         == "Overlap is first of two, 2.1 above METEOR, but its lead over METEOR is not significant."
     )
     verdict = metric_verdict([METEOR, own(0.409, 1), BLEU], level, "tau_c")
-    assert verdict == "Overlap is second of three, 0.9 below METEOR, and level with it."
+    assert verdict == "Overlap is second of three, 0.9 below METEOR, which is not significant."
     untested = [own(0.439, None), Standing("METEOR", 0.418)]
     verdict = metric_verdict(untested, PairTests(), "tau_c")
     assert verdict.endswith("; its lead was not tested for significance.")
@@ -194,7 +194,7 @@ def test_where_no_outcome_could_be_significant_that_is_said(
             f"; {shortage} to tell whether its lead is more than chance"
         )
     else:
-        assert verdict == "Overlap is second of two, 1.8 below METEOR, and level with it."
+        assert verdict == "Overlap is second of two, 1.8 below METEOR, which is not significant."
 
 
 def test_holm_needs_more_images_the_more_pairs_there_are() -> None:
@@ -309,7 +309,7 @@ def test_the_sentence_says_what_the_table_of_tests_says(data, n, n_images, corre
     own_metric = replace(standings[-1], is_own=True)
     sentence = metric_verdict([*standings[:-1], own_metric], tests, "tau_c")
     level = re.search(r"level with (.*), [\d.]+ below", sentence) or re.search(
-        r"below (.*), and level with it", sentence
+        r"below (.*), which is not significant", sentence
     )
     of_own = rows[rows["metric_b"] == labels[-1]]
     allowed = of_own.loc[of_own[p_value] > alpha, "metric_a"].tolist() if not tests.too_few else []
@@ -520,7 +520,7 @@ def test_chance_is_one_half_of_accuracy_and_the_share_to_be_found_of_average_pre
         "average_precision",
         chance=precision.chance_on(ratings),
     )
-    assert verdict == "Overlap is second of two, 2.0 below A, and level with it."
+    assert verdict == "Overlap is second of two, 2.0 below A, which is not significant."
     few = [Standing("A", 0.3, 1, low=0.2, high=0.4)]
     assert metric_verdict(few, none, "average_precision", chance=0.25) == (
         "No metric agrees with people beyond chance; the best is A (AP 30.0, interval 20.0 to 40.0; chance reaches 25.0)."

@@ -18,6 +18,7 @@ from captau.benchmarks.reporting.tables.table_rows import (
     find_rows,
     group_by_rank,
     name_rows,
+    order_rows,
     remove_ranks,
     tell_published_apart,
 )
@@ -106,8 +107,10 @@ def test_rows_are_found_by_metric_label_or_group() -> None:
 
 def test_rows_are_chosen_in_the_order_of_names_and_once() -> None:
     everything = ["CIDEr", "Yours", "Mine", "TIGEr", "by lot"]
-    assert labels(choose_rows(DRAFTS, [])) == everything
-    assert labels(choose_rows(DRAFTS, ["floors", "mine", "given"])) == ["by lot", "Mine", "Yours"]
+    ordered = order_rows(DRAFTS)
+    assert labels(ordered) == everything
+    assert labels(choose_rows(ordered, ["floors", "mine", "given"])) == ["by lot", "Mine", "Yours"]
+    assert labels(choose_rows(ordered, ["given", "floors"])) == ["Yours", "Mine", "by lot"]
 
 
 def test_own_rows_are_marked_unless_they_are_named_or_a_papers() -> None:
@@ -137,7 +140,7 @@ def test_a_published_row_is_told_from_a_computed_one_of_its_name() -> None:
     assert labels(rows) == ["CIDEr", "CIDEr (published)", "X"]
     rows = made()
     tell_published_apart(rows, has_sources=True)
-    assert labels(rows) == ["CIDEr", "CIDEr (S 2020)", "X (S 2020)"]
+    assert labels(rows) == ["CIDEr", "CIDEr (printed by S 2020)", "X (printed by S 2020)"]
 
 
 def test_rows_of_one_rank_stand_under_a_heading() -> None:

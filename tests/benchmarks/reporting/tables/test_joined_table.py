@@ -374,6 +374,15 @@ def test_papers_that_print_the_same_number_share_a_row(run):
     assert any("numbers of Lee et al. 2021 (SPICE)" in note for note in made.notes)
 
 
+def test_the_best_row_of_a_named_group_comes_first(run):
+    """By hand: METEOR 41.249, CIDEr 41.18, BLEU-1 30.04; the field's order begins with BLEU-1."""
+    made = table(run, rows=("given", "reference-based"))
+    assert labels_by_kind(made)[1] == ("reference-based", ["METEOR", "CIDEr", "BLEU-1"])
+    # Metrics that are named stand as they are named.
+    named = table(run, rows=("bleu_1", "reference-based"))
+    assert [r.label for r in numbers(named)] == ["BLEU-1", "METEOR", "CIDEr"]
+
+
 def test_rows_are_chosen_ordered_and_named(run):
     made = table(
         run,
