@@ -51,8 +51,10 @@ async def sign_in(request: Request, site: CurrentSite) -> Response:
 async def show_setup(request: Request, site: CurrentSite, code: str = "") -> Response:
     """Ask for the first password, from whoever has the link that the server printed."""
     _count_attempt(request, site)
-    has_password = await site.admin_account.load_password_hash() is not None
-    if not _is_setup_code(site, code) or has_password:
+    # The link still stands where the server printed it; once there is a password, it leads to where that is asked for.
+    if await site.admin_account.load_password_hash() is not None:
+        return site.redirect("/admin")
+    if not _is_setup_code(site, code):
         raise NotFoundError
 
     session = site.unsigned_session(request, admin=True)
@@ -78,7 +80,8 @@ async def set_first_password(request: Request, site: CurrentSite) -> Response:
         return _render(site, session, 400, fault=str(error), setup_code=code)
     # Two people may have the link; the first one's password counts.
     if not await asyncio.to_thread(site.admin_account.set_password, hashed, replace=False):
-        raise NotFoundError
+        fault = "Somebody has chosen a password already; sign in with it."
+        return _render(site, session, 409, fault=fault)
 
     await site.log_admin_action("password", f"from {client_address(request)}")
     return _enter(site)

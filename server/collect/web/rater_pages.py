@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi import Path as PathParameter
 from fastapi.responses import FileResponse, JSONResponse
 from PIL import Image
 
@@ -37,6 +38,8 @@ def image_response(path: str) -> Response:
     headers = {"cache-control": "private, max-age=86400, immutable"}
     return FileResponse(Path(path), media_type=media_type, headers=headers)
 
+
+_SIGNS_AROUND_LINKS = ".,;:!?()[]<>\"'"
 
 _JOIN_FORM = form_schema("token", "consent", "nickname", "worker", "invitation")
 
@@ -70,11 +73,20 @@ async def show_landing(request: Request, site: CurrentSite) -> Response:
 
 
 @router.get("/i/{token}")
-async def open_invitation(request: Request, token: Key, site: CurrentSite) -> Response:
+async def open_invitation(
+    request: Request, token: Annotated[str, PathParameter(max_length=200)], site: CurrentSite
+) -> Response:
     """Let the holder of a personal link join, or come back from another device."""
     if not site.join_limiter.take(client_address(request)):
         raise TooManyRequestsError
-    rater_id = await site.store.participants.find_invited(token)
+    # Programs for mail take the sign behind a link for a part of it.
+    token = token.strip(_SIGNS_AROUND_LINKS)
+    try:
+        rater_id = await site.store.participants.find_invited(token)
+    except NotFoundError:
+        fault = "No invitation has this link. Open the whole link that you were sent."
+        return landing_page(site, None, 404, fault=fault)
+
     if rater_id is not None:
         return site.set_session(site.redirect("/rate"), Session.new(rater_id))
 
@@ -159,9 +171,14 @@ async def answer(request: Request, site: CurrentSite) -> Response:
             return _unit_page(site, session, shown_unit, 425, fault)
         return _unit_page(site, session, shown_unit, 400, str(error))
 
+    page = "/rate"
     if site.study.form.course.feedback_columns or recorded.differs:
-        return site.redirect(f"/told/{key}{'?other=yes' if recorded.differs else ''}")
-    return site.redirect("/rate")
+        page = f"/told/{key}{'?other=yes' if recorded.differs else ''}"
+    # The page's script goes there itself, so that it can stay where there is no connection.
+    if request.headers.get("accept") == "application/json":
+        return JSONResponse({"page": f"{site.base}{page}"})
+
+    return site.redirect(page)
 
 
 @router.get("/check")

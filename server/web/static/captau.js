@@ -19,14 +19,45 @@
   }
 
   // Two clicks send one request. A page that the back button restores is loaded again.
+  const lost = form && form.querySelector("[data-lost]");
   if (form) {
     form.addEventListener("submit", (event) => {
-      if (form.dataset.sent) event.preventDefault();
+      const isSent = Boolean(form.dataset.sent);
       form.dataset.sent = "1";
       setTimeout(() => delete form.dataset.sent, 3000);
+      if (isSent || lost) event.preventDefault();
+      if (lost && !isSent) sendAnswer(event.submitter);
     });
     window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   }
+
+  // Send an answer, and go where the server says. Where it cannot be reached, the page stays with what was chosen;
+  // an answer that did arrive is recorded once, however often it is sent.
+  const sendAnswer = async (button) => {
+    lost.textContent = "";
+    let response;
+    try {
+      const fields = new URLSearchParams(new FormData(form));
+      if (button && button.name) fields.set(button.name, button.value);
+      const headers = { accept: "application/json" };
+      const signal = AbortSignal.timeout(20000);
+      response = await fetch(form.action, { method: "POST", body: fields, headers, signal });
+    } catch {
+      delete form.dataset.sent;
+      lost.textContent = lost.dataset.lost;
+      return;
+    }
+    try {
+      location.assign((await response.json()).page);
+    } catch { // a fault, or the way to join, which is a page
+      if (button && button.name) {
+        const choice = document.createElement("input");
+        Object.assign(choice, { type: "hidden", name: button.name, value: button.value });
+        form.append(choice);
+      }
+      form.submit();
+    }
+  };
 
   const dialog = document.querySelector("dialog");
   for (const picture of document.querySelectorAll("button.picture")) {

@@ -136,6 +136,58 @@ def test_zoom_back_button_and_second_tab_work(chromium, tmp_path):
         assert len({a["item"] for a in answers}) == 2
 
 
+def test_the_back_button_fills_in_nothing_for_the_next_picture(chromium, tmp_path):
+    site = make_site(tmp_path, "four")
+    with serve_site(site) as url:
+        page = ChromiumPage(chromium, url, 390).join().page
+        first = page.input_value("input[name=key]")
+        for row in page.locator(".levels").all():
+            row.locator("input").last.check()
+        page.click("[data-submit]")
+        page.wait_for_selector("text=1 of at most")
+        page.goto(f"{url}/rate")
+        page.go_back()
+        page.wait_for_selector("text=1 of at most")
+        assert page.input_value("input[name=key]") != first
+        assert page.locator("input:checked").count() == 0
+
+
+@pytest.mark.parametrize("protocol", ["good_bad", "four", "game"])
+def test_without_a_connection_the_page_stays_and_the_answer_is_sent_later(
+    chromium, tmp_path, protocol
+):
+    site = make_site(tmp_path, protocol)
+    with serve_site(site) as url:
+        chromium_page = ChromiumPage(chromium, url, 390).join()
+        page = chromium_page.page
+        for row in page.locator(".levels").all():
+            row.locator("input").last.check()
+        button = "button[value=bad]" if protocol == "good_bad" else "[data-submit]"
+
+        chromium_page.context.set_offline(True)
+        page.click(button)
+        page.wait_for_selector("text=There is no connection to the site.")
+        assert load_rows(site)["answers"] == []
+        assert page.locator("input:checked").count() == page.locator(".levels").count()
+
+        chromium_page.context.set_offline(False)
+        page.click(button)
+        page.wait_for_selector("[data-turn]" if protocol == "game" else "text=1 of at most")
+        answers = load_rows(site)["answers"]
+        assert {answer["serve"] for answer in answers} == {1}
+
+
+def test_a_level_that_is_missing_is_shown_with_its_question(chromium, tmp_path):
+    with serve_site(make_site(tmp_path, "thumb")) as url:
+        page = ChromiumPage(chromium, url, 390).join().page
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        page.click("[data-submit]")
+        page.wait_for_selector("input[name=precision_1]:focus")
+        picture = page.locator(".sticky").bounding_box()
+        question = page.locator("legend").first.bounding_box()
+        assert question["y"] >= picture["y"] + picture["height"] - 1
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("protocol", ["good_bad", "extrinsic", "thumb", "four", "ab", "references"])
 def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):

@@ -53,7 +53,23 @@ def test_an_invitation_is_for_one_person(serve_small):
     assert elsewhere.get(links[0]).hidden["key"] == key
     assert join_study(url, path=links[1]).get("/rate").hidden["key"] != key
     assert len(load_rows(site)["raters"]) == 2
-    assert Browser(url).raw("GET", "/i/made-up")[0] == 404
+
+
+def test_a_wrong_invitation_says_so_and_signs_that_mail_adds_to_a_link_are_passed_over(serve_small):
+    site, url = serve_small("good_bad", participants="invitation", contact="lab@example.org")
+    (token,) = asyncio.run(site.store.participants.invite("lab", 1))
+
+    for path in ("/i/made-up", f"/i/{token[:-1]}", "/i/%20"):
+        page = Browser(url).get(path)
+        assert page.status == 404
+        assert "No invitation has this link." in page.text
+        assert "lab@example.org" in page.text
+        assert 'name="consent"' not in page.text
+
+    for link in (f"/i/{token}.", f"/i/{token}),", f"/i/%3C{token}%3E"):
+        page = Browser(url).get(link)
+        assert page.status == 200
+        assert page.hidden["invitation"] == token
 
 
 def test_an_invitation_that_two_forms_hold_makes_one_participant(serve_small):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from urllib.parse import urlencode
+
 import pytest
 
 from captau.server.collect.rater_figures import compute_rater_figures
@@ -206,3 +209,26 @@ def test_scores_are_shown_where_a_study_has_nicknames(serve_small):
 def test_without_nicknames_there_are_no_scores(serve_small):
     _, url = serve_small("game", nicknames=False)
     assert join_study(url).get("/board").status == 404
+
+
+def test_the_pages_script_is_told_where_an_answer_leads(serve_small):
+    _, url = serve_small("good_bad", url="http://127.0.0.1/study")
+    browser = Browser(url)
+    landing = browser.get("/study/")
+    page = browser.post(landing.action, {**landing.hidden, "consent": "yes"})
+    fields = {**page.hidden, "answer": "good"}
+
+    def send(fields):
+        status, _, content = browser.raw(
+            "POST", "/study/rate", urlencode(fields), accept="application/json"
+        )
+        return status, content.decode()
+
+    assert send(fields) == (200, '{"page":"/study/rate"}')
+    assert send(fields) == (200, '{"page":"/study/rate"}')
+    told = f'{{"page":"/study/told/{page.hidden["key"]}?other=yes"}}'
+    assert send({**fields, "answer": "bad"}) == (200, told)
+
+    recorded = browser.get(json.loads(told)["page"])
+    assert recorded.heading == "You had rated this before; that rating stands."
+    assert "Your answer is recorded" not in recorded.text
