@@ -7,30 +7,29 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from ...conf import group
 from ...datasets.errors import InputError
 from ..evaluation.overview import MEAN
-from ..evaluation.wording import interval_words, rank_words, revision_words
+from ..evaluation.wording import interval_words, rank_words
 from ..runs.finished_run import FinishedRun, check_same_data, read_runs
 from ..runs.latex_text import break_signature, escape_latex
 from ..runs.tables import count_of
-from ..scoring.catalog import MetricStyle, bibliography, read_config
-from ..scoring.protocol import CHOICES, Protocol
-from ..scoring.protocol_choice import Judged
+from ..scoring.catalog import MetricStyle, read_config
 from ..statistics.bootstrap import StatisticsOptions
-from ..statistics.coefficients.coefficient import are_of_preferences, find_coefficient
+from ..statistics.coefficients.coefficient import find_coefficient
 from .bibliography import Bibliography
+from .cited_data import (
+    describe_choices,
+    describe_data,
+    describe_measured_data,
+    find_measured_rows,
+    list_once,
+)
 from .run_parts import ScoredCaptions, scored_parts
 from .tables import named_run
 from .tables.joined_table import find_printed_labels
 
 #: The distributions that compute coefficients and intervals; metrics name theirs in signatures.
 COMPUTING = ("numpy", "scipy", "numba")
-
-#: The largest number of metrics or systems that the two sentences name.
-_N_NAMED = 6
 
 
 def cite(folders: Sequence[Path], published: Sequence[str] = ()) -> str:
@@ -61,9 +60,9 @@ def _cite_correlations(runs: Sequence[FinishedRun], published: Sequence[str]) ->
     works = Bibliography()
     captau = _cite_captau(runs, works)
     sentences = [f"We measure how well metrics agree with people with {captau}."]
-    rows_by_source = [(source, _measured_rows(source)) for source in sources]
+    rows_by_source = [(source, find_measured_rows(source)) for source in sources]
     for source, rows in rows_by_source:
-        sentences += _on_data(source, rows, works)
+        sentences += describe_measured_data(source, rows, works)
 
     cited_metrics: list[tuple[str, str, str, str]] = []
     for source in sources:
@@ -105,7 +104,7 @@ def _cite_correlations(runs: Sequence[FinishedRun], published: Sequence[str]) ->
                 names.append(find_coefficient(row["coefficient"]).words)
 
     first = f"With {captau} we measure how well {metrics.in_words} agree with people{_on(runs, works, measured)}."
-    second = _second_sentence(_listed(names), intervals, ranks)
+    second = _second_sentence(list_once(names), intervals, ranks)
     third, printed_rows = _cite_printed(runs, published, works)
     brief = " ".join([first, second, *third])
     sentences += printed_rows
@@ -124,7 +123,7 @@ def _cite_printed(
     for paper, labels in find_printed_labels(runs, published).items():
         (key,) = works.add(read_config("paper", paper)["citation"])
         keys.append(key)
-        clauses.append(rf"{_listed([escape_latex(label) for label in labels])} by \cite{{{key}}}")
+        clauses.append(rf"{list_once([escape_latex(label) for label in labels])} by \cite{{{key}}}")
     if not keys:
         return [], []
 
@@ -163,9 +162,9 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
             dimensions = ", ".join(protocol.dimension).replace("_", " ") if protocol else ""
             details = [f"dimension: {dimensions}"] if dimensions else []
             split = protocol.split if protocol else None
-            sentence = f"The data is {_describe_data(data, split, works, details)}"
+            sentence = f"The data is {describe_data(data, split, works, details)}"
             if protocol and signatures:
-                sentence += f": {'; '.join(_choices(protocol, works))}"
+                sentence += f": {'; '.join(describe_choices(protocol, works))}"
             sentences.append(f"{sentence}.")
 
         options: dict[str, Any] = run.run["config"].get("statistics") or {}
@@ -182,7 +181,7 @@ def _cite_studies(runs: Sequence[FinishedRun]) -> str:
         metrics += _cited_metrics(styles, signatures)
 
     cited = _CitedMetrics(works, metrics)
-    first = f"With {captau} we {_listed(actions)}{_on(runs, works)}."
+    first = f"With {captau} we {list_once(actions)}{_on(runs, works)}."
     reported = f"numbers of {cited.in_words}" if cited.lines else "numbers"
     has_protocol = any(run.run.get("protocols") for run in runs)
     second = _second_sentence(reported, intervals, [], has_protocol=has_protocol)
@@ -208,7 +207,7 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
 
         systems = [escape_latex(system) for system in part.systems]
         captions.append(
-            f"{_listed(systems, 'systems')} on {count_of(n_images, 'image')}{references}"
+            f"{list_once(systems, 'systems')} on {count_of(n_images, 'image')}{references}"
         )
         sentences.append(
             f"Captions of {count_of(n_images, 'image')}{references} are scored: {', '.join(systems)}."
@@ -228,20 +227,10 @@ def _cite_scores(runs: Sequence[FinishedRun]) -> str:
         metrics += _cited_metrics(styles, part.run.run["signatures"])
 
     cited = _CitedMetrics(works, metrics)
-    first = f"With {captau} we score the captions of {_listed(captions)}."
+    first = f"With {captau} we score the captions of {list_once(captions)}."
     second = _second_sentence(cited.in_words, intervals, ranks)
     brief = f"{first} {second}"
     return _write_paper("Scores and intervals", brief, sentences, cited, runs, works)
-
-
-def _listed(names: Sequence[str], kind: str = "") -> str:
-    """Return names once each, the last behind "and"; more than a few of a kind are only counted."""
-    names = list(dict.fromkeys(names))
-    if kind and len(names) > _N_NAMED:
-        return f"{len(names)} {kind}"
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _on(
@@ -260,7 +249,7 @@ def _on(
                 continue
             keys = ",".join(works.add(data["citation"]))
             titles.append(rf"{escape_latex(data['title'])} \cite{{{keys}}}")
-    return f" on {_listed(titles)}" if titles else ""
+    return f" on {list_once(titles)}" if titles else ""
 
 
 def _second_sentence(
@@ -305,7 +294,7 @@ class _CitedMetrics:
             lines.setdefault((spec, signature), line)
 
         self.lines = list(lines.values())
-        self.in_words = _listed(names, "metrics")
+        self.in_words = list_once(names, "metrics")
 
 
 def _write_paper(
@@ -377,137 +366,3 @@ def _cited_metrics(
         signature = signatures.get(spec, "no signature")
         cited.append((spec, style.label, signature, style.citation))
     return cited
-
-
-def _describe_data(
-    data: Mapping[str, Any], split: str | None, works: Bibliography, details: Sequence[str]
-) -> str:
-    """Return a dataset's title with its citation, and its revision and details in parentheses.
-
-    Args:
-        data: what run.json says of it.
-        split: the split that was used; None for all.
-        works: take its citation.
-        details: what else to say.
-    """
-    cited = ",".join(works.add(data["citation"]))
-    kind = "the synthetic dataset " if data["synthetic"] else ""
-    revision = revision_words(data, split, lambda path: rf"\texttt{{{break_signature(path)}}}")
-    remarks = "; ".join([revision, *details])
-    return rf"{kind}{escape_latex(data['title'])} \cite{{{cited}}} ({remarks})"
-
-
-def _measured_rows(source: named_run.NamedRun) -> list[tuple[named_run.ColumnKey, dict[str, Any]]]:
-    """Return the rows of the datasets on which a metric of the run has a number; the others were read alone."""
-    frame = source.run.correlations
-    measured = set(frame.loc[frame["value"].notna(), "dataset"])
-    return [(key, row) for key, row in source.rows if row["dataset"] in measured]
-
-
-def _on_data(
-    source: named_run.NamedRun,
-    rows_by_column: Sequence[tuple[named_run.ColumnKey, dict[str, Any]]],
-    works: Bibliography,
-) -> list[str]:
-    """Return a sentence for each dataset of a run's rows, under each protocol."""
-    sentences: list[str] = []
-    rows_by_block: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for key, row in rows_by_column:
-        rows_by_block.setdefault(key[:2], []).append(row)
-
-    for block_rows in rows_by_block.values():
-        protocol = source.protocol(block_rows[0])
-        rows = [row for row in block_rows if row["coefficient"] in protocol.coefficients]
-        frame = pd.DataFrame(rows)
-        data = source.run.run["data"][rows[0]["dataset"]]
-        is_compared = are_of_preferences(frame["coefficient"])
-        rated = frame[~is_compared]
-        compared = frame[is_compared]
-        sizes = [f"{frame['n_items'].max():,} captions"]
-        if len(rated):
-            dimensions = ", ".join(dict.fromkeys(rated["dimension"])).replace("_", " ")
-            sizes.append(f"{rated['n_ratings'].max():,} data points of {dimensions}")
-        if len(compared):
-            sizes.append(f"{compared['n_ratings'].max():,} preference pairs")
-        coefficients = [find_coefficient(name).words for name in frame["coefficient"]]
-        described = _describe_data(data, protocol.split, works, [", ".join(sizes)])
-        choices = _choices(
-            protocol,
-            works,
-            ratings=_say_data_points(protocol, rated, data, works) if len(rated) else "",
-            compared=len(compared) > 0,
-        )
-        listed = _listed(coefficients)
-        sentences.append(f"On {described} we report {listed}: {'; '.join(choices)}.")
-    return sentences
-
-
-def _say_data_points(
-    protocol: Protocol, rated: pd.DataFrame, data: Mapping[str, Any], works: Bibliography
-) -> str:
-    """Say what the data points of ratings are.
-
-    Args:
-        protocol: the one that was applied.
-        rated: the run's rows of coefficients of ratings.
-        data: what run.json says of the dataset.
-        works: take the citation of "method A".
-    """
-    # Runs of former versions say nothing of single values.
-    single_values: Mapping[str, str] = data.get("single_values", {})
-    dimensions = list(dict.fromkeys(rated["dimension"]))
-    dimensions_by_value: dict[str, list[str]] = {}
-    for dimension in dimensions:
-        value = single_values.get(dimension, "")
-        dimensions_by_value.setdefault(value, []).append(dimension.replace("_", " "))
-    clauses: list[str] = []
-    for value, names in dimensions_by_value.items():
-        of_dimensions = f"of {_listed(names)} " if len(dimensions_by_value) > 1 else ""
-        if value:
-            rounded = ", rounded, halves up" if protocol.ratings == "rounded_mean" else ""
-            clauses.append(
-                f"{of_dimensions}each caption's data point is {escape_latex(value)}{rounded}"
-            )
-            continue
-        words = CHOICES["ratings"].clause(protocol.ratings)
-        if protocol.ratings == "per_rating":
-            of_names = rated[rated["dimension"].str.replace("_", " ").isin(names)]
-            has_several = (of_names["n_ratings"] > of_names["n_items"]).any()
-            if has_several:
-                # Scott et al. 2023 use the words "method A" of Hessel et al. 2021, and not of Flickr8k's own paper.
-                (key,) = works.add(bibliography()["hessel2021clipscore"])
-                words += rf" (method A of \cite{{{key}}})"
-            else:
-                words = "each caption has one rating, which is a data point"
-        clauses.append(f"{of_dimensions}{words}")
-    return "; ".join(clauses)
-
-
-def _choices(
-    protocol: Protocol, works: Bibliography, *, ratings: str = "", compared: bool = False
-) -> list[str]:
-    """Every choice of a protocol in words.
-
-    Args:
-        protocol: the one that was applied.
-        works: take the paper that it is of.
-        ratings: what the data points of ratings are; empty where there are none.
-        compared: whether preferences were judged.
-    """
-    clauses: list[str] = []
-    named = protocol.name.partition(" ")[0]
-    if named in group("paper"):
-        (key,) = works.add(read_config("paper", named)["citation"])
-        clauses.append(rf"the protocol is that of \cite{{{key}}}")
-    said_of: list[Judged] = [""]
-    if ratings:
-        said_of.append("ratings")
-    if compared:
-        said_of.append("pairs")
-    if ratings or compared:
-        said_of.append("judgements")
-    # What becomes of undefined scores is said last.
-    choices = protocol.clauses(said_of, escape_latex)
-    for name, words in sorted(choices, key=lambda clause: clause[0] == "undefined"):
-        clauses.append(ratings if name == "ratings" else words)
-    return clauses

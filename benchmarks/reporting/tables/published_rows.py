@@ -107,18 +107,7 @@ def add_published_rows(
         papers: names in `conf/paper/`.
         has_remarks: whether footnotes say more of a number than that its protocol is another.
     """
-    numbers_by_place: dict[tuple[str, ColumnKey], list[PublishedNumber]] = {}
-    refused: dict[tuple[str, str, str], Counter[str]] = {}
-    for key, number in _fitting_numbers(columns, papers):
-        column = columns[key]
-        version = find_judgements(column.dataset, column.revision)
-        if is_comparable(number.revision, version):
-            # Papers spell one metric in several ways.
-            name = find_printed_metric(number.row).name
-            numbers_by_place.setdefault((name, key), []).append(number)
-        else:
-            versions = column.over, number.revision, version
-            refused.setdefault(versions, Counter())[short_citation(number.paper)] += 1
+    numbers_by_place, refused = _group_numbers(columns, papers)
 
     specs: dict[str, set[str | None]] = {}
     for (name, _), numbers in numbers_by_place.items():
@@ -159,6 +148,28 @@ def add_published_rows(
         is_asked=bool(papers),
         labels_by_paper=labels_by_paper,
     )
+
+
+def _group_numbers(
+    columns: Mapping[ColumnKey, CoefficientColumn], papers: Sequence[str]
+) -> tuple[
+    dict[tuple[str, ColumnKey], list[PublishedNumber]], dict[tuple[str, str, str], Counter[str]]
+]:
+    """Return the papers' numbers by metric and column, and how many were refused, as `PublishedRows.refused` has them."""
+    numbers_by_place: dict[tuple[str, ColumnKey], list[PublishedNumber]] = {}
+    refused: dict[tuple[str, str, str], Counter[str]] = {}
+    for key, number in _fitting_numbers(columns, papers):
+        column = columns[key]
+        version = find_judgements(column.dataset, column.revision)
+        if is_comparable(number.revision, version):
+            # Papers spell one metric in several ways.
+            name = find_printed_metric(number.row).name
+            numbers_by_place.setdefault((name, key), []).append(number)
+        else:
+            versions = column.over, number.revision, version
+            refused.setdefault(versions, Counter())[short_citation(number.paper)] += 1
+
+    return numbers_by_place, refused
 
 
 def _find_own(
