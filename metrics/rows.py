@@ -269,10 +269,14 @@ def index_by_key(
         InputError: if two contents of one key differ.
     """
     contents: dict[Key, Content] = {}
+    places: dict[Key, str] = {}
     for location, key, content in entries:
         if key in contents and not is_same(contents[key], content):
-            raise InputError(f"{location}: two {label}s for {quote_key(key)}; keep one")
+            raise InputError(
+                f"{location}: two {label}s for {quote_key(key)}, the first at {places[key]}; keep one"
+            )
         contents.setdefault(key, content)
+        places.setdefault(key, location)
 
     return contents
 

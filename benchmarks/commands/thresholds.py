@@ -154,6 +154,7 @@ def _tables(
             options.good,
             first["n_good"],
             first["n_items"],
+            scale=selection.caption_set.card.scales.get(str(dimension)),
             is_fault=dimension in selection.caption_set.card.faults,
         )
         notes = [

@@ -451,7 +451,8 @@ def design_notes(
 
 def _usage(options: TrainOptions, jobs: Sequence[TrainingJob], folder: Path) -> str:
     """Say how the first rater is used as a metric."""
-    path = folder / jobs[0].name
+    # The folder of a run stands for the only rater in it.
+    path = folder if len(jobs) == 1 else folder / jobs[0].name
     if options.design == "all":
         return (
             f"trained on every row: no image of these datasets can test it; for captions of your own: "

@@ -8,6 +8,7 @@ is the share of good ones among those served, recall the share of the good ones 
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -246,27 +247,44 @@ def _majority(
 
 
 def describe_good(
-    good: float | Conjunction, n_good: int, n_items: int, *, is_fault: bool = False
+    good: float | Conjunction,
+    n_good: int,
+    n_items: int,
+    *,
+    scale: Scale | None = None,
+    is_fault: bool = False,
 ) -> str:
     """Say in a sentence how many captions are good, and what that means.
 
     Args:
         good: the definition.
         n_good, n_items: how many captions are good, and how many are rated.
+        scale: of the ratings; None where conditions on several dimensions say what is good.
         is_fault: whether more is worse on the dimension.
     """
     if isinstance(good, Conjunction):
         definition = ", and most are ".join(map(str, good.conditions))
-    elif is_fault:
-        definition = f"{1 - good:g} of the scale or less"
     else:
-        definition = f"{good:g} of the scale or more"
+        assert scale is not None, "a share is one of a scale"
+        definition = _describe_share(good, scale, is_fault=is_fault)
 
     verb = "is" if n_good == 1 else "are"
     return TableNote(
         f"{n_good:,} of {n_items:,} rated captions {verb} good: most of their ratings are {definition}.",
         brief=f"{n_good:,} of {n_items:,} captions {verb} good: most ratings are {definition}.",
     )
+
+
+def _describe_share(good: float, scale: Scale, *, is_fault: bool) -> str:
+    """Say which ratings reach a share of a scale: `at least 3 on the scale from 1 to 5`."""
+    worst, best = (scale.high, scale.low) if is_fault else (scale.low, scale.high)
+    limit = worst + good * (best - worst)
+    if scale.step is not None:
+        # Where the limit lies between two grades, the better one is the first that reaches it.
+        n_steps = math.ceil(good * (scale.high - scale.low) / scale.step - 1e-9)
+        limit = worst + math.copysign(n_steps * scale.step, best - worst)
+    word = "at most" if is_fault else "at least"
+    return f"{word} {limit:g} on the scale from {scale.low:g} to {scale.high:g}"
 
 
 def metric_curve(

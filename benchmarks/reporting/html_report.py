@@ -173,6 +173,8 @@ def _page(
         css=Markup(css),
         script=Markup(script),
         parts=parts,
+        # Of other runs the sentences are made of their numbers.
+        verdicts={} if parts else finished.verdicts,
         survey=survey_table,
         printed_tables=""
         if parts

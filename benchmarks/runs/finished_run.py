@@ -80,7 +80,7 @@ def _types_by_path(
 _FIELD_TYPES: Mapping[str, tuple[type, ...]] = _types_by_path(
     ((dict,), "config! protocols protocols.* n_images signatures data data.* data.*.files"),
     ((dict,), "data.*.scales data.*.scales.* versions! metrics metrics.* floors ceilings"),
-    ((dict,), "missing missing.* left_out left_out.* files"),
+    ((dict,), "missing missing.* left_out left_out.* files verdicts"),
     ((dict, _NONE), "config.statistics"),
     ((list,), "protocols.*.dimension protocols.*.coefficients! data.*.faults unfinished"),
     ((list,), "data.*.sources"),
@@ -93,7 +93,7 @@ _FIELD_TYPES: Mapping[str, tuple[type, ...]] = _types_by_path(
     (_TEXT, "data.*.revision! data.*.title! data.*.headline data.*.files.* data.*.licence"),
     (_TEXT, "data.*.citation! data.*.faults.* versions.captau! versions.* metrics.*.label!"),
     (_TEXT, "metrics.*.note! metrics.*.kind! metrics.*.citation! floors.* ceilings.*"),
-    (_TEXT, "left_out.*.message! measures unfinished.* files.*"),
+    (_TEXT, "left_out.*.message! measures unfinished.* files.* verdicts.*"),
     ((str, _NONE), "protocols.*.split"),
     (_NUMBER, "data.*.scales.*.low! data.*.scales.*.high! metrics.*.order! metrics.*.scale!"),
     ((int, float, _NONE), "data.*.scales.*.step"),
@@ -130,6 +130,11 @@ class FinishedRun:
         # A run of captau 0.1.
         file_names = [name for name in UNNAMED_FILES if (self.folder / name).is_file()]
         return tuple(file_names)
+
+    @property
+    def verdicts(self) -> Mapping[str, str]:
+        """What the run's tables show in a sentence each, by their titles; runs before captau 0.2 kept none."""
+        return self.run.get("verdicts", {})
 
     @property
     def has_correlations(self) -> bool:

@@ -26,6 +26,7 @@ import uvicorn
 import yaml
 from fastapi import FastAPI
 
+from captau.benchmarks.cli.script_options import show_manual
 from captau.benchmarks.options.sites import CollectOptions, ServeOptions
 from captau.server.challenge.site_opening import open_site as open_challenges
 from captau.server.challenge.web.app import make_app as make_challenges_app
@@ -366,3 +367,8 @@ def fuzz(
         # Else what came before was refused for another reason; of uploads one is still being checked.
         check_targets(targets[:2], rng)
     return counts, faults
+
+
+if __name__ == "__main__":
+    # There is nothing to run here: `fuzz_inputs.py` takes the options.
+    show_manual(__doc__, ["--help"])

@@ -11,6 +11,7 @@ import inspect
 from pathlib import Path
 
 import captau
+from captau.benchmarks.cli.script_options import show_manual
 
 STUB = Path(__file__).resolve().parents[2] / "captau" / "__init__.pyi"
 
@@ -87,5 +88,6 @@ def _literal(default: object) -> str:
 
 
 if __name__ == "__main__":
+    show_manual(__doc__)
     STUB.write_text(make_stub(), encoding="utf-8")
     print(f"written: {STUB}")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from captau.benchmarks.cli.script_options import show_manual
 from captau.benchmarks.commands.reproduce import OTHER_SPLIT, WITHIN_DRAW
 from captau.benchmarks.evaluation.papers.published_numbers import (
     COMPARED_CHOICES,
@@ -201,4 +202,5 @@ def read_cells() -> dict[tuple[str, ...], str]:
 
 
 if __name__ == "__main__":
+    show_manual(__doc__)
     PAGE.write_text(state_of_the_art(), encoding="utf-8")

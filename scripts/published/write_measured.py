@@ -12,6 +12,8 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from captau.benchmarks.cli.script_options import show_manual
+
 BASELINE = Path("results/golden/flickr8k_expert.yaml")
 MEASURED = Path("results/measured.csv")
 
@@ -29,4 +31,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    show_manual(__doc__)
     main()

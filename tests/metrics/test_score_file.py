@@ -111,7 +111,10 @@ def test_a_missing_score_is_an_error(keys, tmp_path):
 def test_two_scores_for_an_item(keys, tmp_path):
     table = ITEMS[keys].assign(score=SCORES)
     instance = write(tmp_path / "scores.csv", pd.concat([table, table.iloc[:1].assign(score=0.5)]))
-    with pytest.raises(InputError, match=r"scores\.csv:5: two scores for 007"):
+    with pytest.raises(
+        InputError,
+        match=r"scores\.csv:5: two scores for 007.*, the first at .*scores\.csv:\d; keep one",
+    ):
         instance.score(ITEMS)
 
 

@@ -151,6 +151,7 @@ def _answer_table(
             choices.good,
             dimension.n_good,
             dimension.n_items,
+            scale=dimension.selection.caption_set.card.scales.get(dimension.dimension),
             is_fault=dimension.dimension in dimension.selection.caption_set.card.faults,
         ),
         _threshold_note(dimension, choices),

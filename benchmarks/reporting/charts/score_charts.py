@@ -303,7 +303,13 @@ def _precision_recall_chart(part: RunDataset, dimension: str, good: pd.Series) -
     # Stable, so that metrics of one area stay in their order; one without a value stands last.
     ranked = sorted(cells, key=lambda row: -_area_of(row))
     area_texts = ", ".join(f"{row.label} {row.cells[0]}" for row in ranked)
-    share = describe_good(part.good, int(good.sum()), len(good), is_fault=dimension in part.faults)
+    share = describe_good(
+        part.good,
+        int(good.sum()),
+        len(good),
+        scale=rated_scales(part).get(dimension),
+        is_fault=dimension in part.faults,
+    )
 
     return Chart(
         "precision_recall",

@@ -10,7 +10,8 @@ import pandas as pd
 
 from ....metrics.base import Floats
 from ...evaluation.systems.system_battles import BattleSet
-from ...runs.tables import ResultTable, Row
+from ...runs.frames import records_by
+from ...runs.tables import ResultTable, Row, number_cell, p_value_cell
 from ..run_parts import ScoredCaptions
 from . import figure_files as figures
 from .coefficient_charts import make_difference_chart
@@ -60,13 +61,18 @@ def _corpus_chart(part: ScoredCaptions, metric: str, order: list[str]) -> Chart:
 
 
 def difference_charts(part: ScoredCaptions) -> Iterator[Chart]:
-    """Make for each tested metric a square of the differences of every two systems.
+    """Make for each tested metric a square of the differences of every two systems; of two systems a chart of all metrics.
 
     Raises:
         UnavailableChart: where there is one system, or nothing was tested.
     """
     if part.differences.empty:
         raise UnavailableChart("the run compares no two systems")
+
+    if len(part.differences[["system_a", "system_b"]].drop_duplicates()) == 1:
+        # A square of two systems has one number, and hides its interval.
+        yield from _charts_of_two_systems(part)
+        return
 
     for metric in part.metrics:
         rows = part.differences[part.differences["metric"] == metric]
@@ -87,6 +93,74 @@ def difference_charts(part: ScoredCaptions) -> Iterator[Chart]:
                 corner="systems",
                 test=f"bootstrap, {part.statistics.correction}",
             )
+
+
+#: The columns of a difference and of the ends of its interval.
+_ENDS = ("difference", "ci_low", "ci_high")
+
+
+def _charts_of_two_systems(part: ScoredCaptions) -> Iterator[Chart]:
+    """Make a chart with a row a metric, the difference of the two systems with its interval, for each scale of metrics."""
+    tested = part.differences["metric"].tolist()
+    metrics_by_scale: dict[float, list[str]] = {}
+    for metric in part.metrics:
+        if metric in tested:
+            metrics_by_scale.setdefault(part.styles[metric]["scale"], []).append(metric)
+
+    for scale, metrics in metrics_by_scale.items():
+        yield _chart_of_two_systems(part, scale, metrics)
+
+
+def _chart_of_two_systems(part: ScoredCaptions, scale: float, metrics: list[str]) -> Chart:
+    """Make the chart of metrics that tables print on one scale."""
+    row_by_metric = records_by(part.differences, "metric")
+    rows = [row_by_metric[metric] for metric in metrics]
+    first, second = rows[0]["system_a"], rows[0]["system_b"]
+    labels: list[str] = []
+    table_rows: list[Row] = []
+    for metric, row in zip(metrics, rows, strict=True):
+        style = part.styles[metric]
+        label = part.label(metric)
+        if not style["higher_is_better"]:
+            label += " (less is better)"
+        labels.append(label)
+        numbers = [number_cell(float(row[column]), scale, style["decimals"]) for column in _ENDS]
+        table_rows.append(Row(label, [*numbers, p_value_cell(float(row["p"]))]))
+
+    level = 1 - part.statistics.level
+    test = f"bootstrap, {part.statistics.correction}"
+    unit = "" if scale == 1 else f" ×{scale:g}"
+    title = f"{part.title}: {first} less {second}"
+
+    def draw() -> Any:
+        figure, axis = figures.make_row_figure(labels)
+        for height, row in enumerate(rows):
+            value, low, high = (scale * float(row[column]) for column in _ENDS)
+            colour = SERIES[0] if row["p"] < level else figures.MUTED
+            if np.isfinite(low) and np.isfinite(high):
+                axis.plot([low, high], [height] * 2, color=colour, linestyle="-", linewidth=1.2)
+            axis.plot(value, height, "o", color=colour, markersize=4.5, linestyle="none")
+        axis.axvline(0, color=figures.MUTED, linewidth=0.8, linestyle=":")
+        axis.set_xlabel(f"{first} less {second}{unit}")
+        axis.set_title(title)
+        return figure
+
+    n_significant = sum(row["p"] < level for row in rows)
+    description = (
+        f"The score of {first} less that of {second}, with intervals; coloured where p is below {level:.2g} ({test}), "
+        f"which it is by {n_significant} of {len(metrics)} metrics."
+    )
+    words = ["systems"] if scale != 1 else ["systems", "as_computed"]
+    return Chart(
+        "significance",
+        figures.slug("significance", *part.file_words, *words),
+        title,
+        description,
+        ResultTable(
+            f"{title}{unit} ({test})", "metric", ["difference", "from", "to", "p"], table_rows
+        ),
+        draw,
+    )
 
 
 def system_violin_charts(part: ScoredCaptions) -> Iterator[Chart]:

@@ -68,7 +68,7 @@
       target.parentElement.classList.toggle("wide", target.parentElement.scrollWidth > target.parentElement.clientWidth + 1);
     }
   });
-  document.querySelectorAll(".scroll > table, .scroll > svg").forEach((element) => observer.observe(element));
+  document.querySelectorAll(".scroll > table, .scroll > svg, .scroll > img").forEach((element) => observer.observe(element));
 
   /* A chart that stands alone has room for its numbers beside it. */
   if (matchMedia("(min-width: 60rem)").matches) {

@@ -59,12 +59,47 @@ def test_a_conjunction_is_named_by_its_conditions() -> None:
 
 
 def test_what_is_good_is_said_in_a_sentence() -> None:
-    assert describe_good(0.75, 1200, 2000) == (
-        "1,200 of 2,000 rated captions are good: most of their ratings are 0.75 of the scale or more."
+    five = Scale(1, 5, 1)
+    assert describe_good(0.75, 1200, 2000, scale=five) == (
+        "1,200 of 2,000 rated captions are good: most of their ratings are at least 4 on the scale from 1 to 5."
     )
-    assert describe_good(0.75, 2, 3, is_fault=True) == (
-        "2 of 3 rated captions are good: most of their ratings are 0.25 of the scale or less."
+    assert describe_good(0.75, 2, 3, scale=five, is_fault=True) == (
+        "2 of 3 rated captions are good: most of their ratings are at most 2 on the scale from 1 to 5."
     )
+
+
+@pytest.mark.parametrize(
+    ("good", "scale", "is_fault", "limit"),
+    [
+        pytest.param(0.5, Scale(0, 1, 1), False, "at least 1", id="yes or no"),
+        pytest.param(0.5, Scale(0, 1), False, "at least 0.5", id="without steps"),
+        pytest.param(0.5, Scale(1, 4, 1), False, "at least 3", id="between two grades"),
+        pytest.param(0.5, Scale(1, 4, 1), True, "at most 2", id="a fault between two"),
+        pytest.param(0.0, Scale(1, 5, 1), False, "at least 1", id="all"),
+        pytest.param(0.7, Scale(0, 10, 1), False, "at least 7", id="a share that is not exact"),
+    ],
+)
+def test_the_limit_of_what_is_good_is_a_grade_of_the_scale(
+    good: float, scale: Scale, is_fault: bool, limit: str
+) -> None:
+    """The ratings that the sentence names are those that count as good."""
+    sentence = describe_good(good, 1, 2, scale=scale, is_fault=is_fault)
+    assert f"most of their ratings are {limit} on the scale" in sentence
+    number = float(limit.split()[-1])
+    rated = ratings(
+        **{
+            str(grade): [grade]
+            for grade in np.arange(scale.low, scale.high + 0.5, scale.step or 0.5)
+        }
+    )
+    faults = ["d"] if is_fault else []
+    if good == 0:
+        return
+    marked = mark_good_captions(rated, "d", {"d": scale}, good, "made", faults)
+    expected = [
+        float(grade) <= number if is_fault else float(grade) >= number for grade in marked.index
+    ]
+    assert marked.tolist() == expected
 
 
 def ratings(**values: list[float]) -> pd.DataFrame:
@@ -213,8 +248,8 @@ def test_few_faults_are_good() -> None:
     scales = {"made up": Scale(0, 1, 1)}
     is_good = mark_good_captions(ratings, "made up", scales, 0.75, "mine", ("made up",))
     assert is_good.to_dict() == {"a": 1.0, "b": 0.0, "c": 0.0}
-    assert describe_good(0.75, 1, 3, is_fault=True) == (
-        "1 of 3 rated captions is good: most of their ratings are 0.25 of the scale or less."
+    assert describe_good(0.75, 1, 3, scale=scales["made up"], is_fault=True) == (
+        "1 of 3 rated captions is good: most of their ratings are at most 0 on the scale from 0 to 1."
     )
 
 

@@ -368,6 +368,12 @@ def test_a_run_of_another_command_has_its_tables(tmp_path):
         html.unescape(t) for t in re.findall(r"<h3><strong>(.*?)</strong></h3>", page)
     ]
     assert "|:--" not in page
+    # What the tables show stands at the top, as run.json has it.
+    verdicts = json.loads((folder / "run.json").read_text(encoding="utf-8"))["verdicts"]
+    assert verdicts
+    header = html.unescape(page.partition("</header>")[0])
+    for sentence in verdicts.values():
+        assert f"{sentence}</p>" in header
 
 
 def test_a_dataset_on_which_no_metric_could_be_computed_says_so_once(tmp_path):

@@ -54,7 +54,10 @@ def part_of(**changes: Any) -> Any:
             "none": [],
         },
         "rows": rows,
-        "styles": {"m": {"scale": 100, "decimals": 1}, "n": {"scale": 1, "decimals": 3}},
+        "styles": {
+            "m": {"scale": 100, "decimals": 1, "higher_is_better": True},
+            "n": {"scale": 1, "decimals": 3, "higher_is_better": True},
+        },
         "title": "T",
         "file_words": ("refs",),
         "scores": pd.DataFrame(
@@ -102,10 +105,32 @@ def test_differences_of_systems_have_the_scale_of_their_metric() -> None:
     assert "1 of 2 pairs differ" in chart.description
     assert chart.draw().axes[0].get_xlabel() == "row less column: M ×100"
     rows = part_of().differences.assign(metric="n")
+    assert len(rows) == 2
     (plain,) = difference_charts(part_of(differences=rows, standings={"n": standings["m"]}))
     assert plain.draw().axes[0].get_xlabel() == "row less column: N"
     with pytest.raises(UnavailableChart, match="the run compares no two systems"):
         list(difference_charts(part_of(differences=rows.iloc[:0])))
+
+
+def test_two_systems_have_one_chart_of_all_metrics_with_intervals() -> None:
+    """M is printed ×100 and N as computed, so that each scale has a chart; M's p is below .1."""
+    differences = pd.DataFrame(
+        [("m", "x", "y", 0.25, 0.1, 0.5, 0.09), ("n", "x", "y", -1.5, -2.0, 1.0, 0.5)],
+        columns=["metric", "system_a", "system_b", "difference", "ci_low", "ci_high", "p"],
+    )
+    of_m, of_n = difference_charts(part_of(differences=differences))
+    assert (of_m.name, of_m.title) == ("significance_refs_systems", "T: x less y")
+    assert lines_of(of_m.table) == [("M", ["25.0", "10.0", "50.0", "0.090"])]
+    assert of_m.description.endswith("(bootstrap, holm), which it is by 1 of 1 metrics.")
+    assert of_n.name == "significance_refs_systems_as_computed"
+    assert of_n.description.endswith("by 0 of 1 metrics.")
+    with figure_files.style():
+        (axis,) = of_m.draw().axes
+        (other_axis,) = of_n.draw().axes
+    assert axis.get_xlabel() == "x less y ×100"
+    interval, point, _ = axis.lines
+    assert (list(interval.get_xdata()), list(point.get_xdata())) == ([10, 50], [25])
+    assert interval.get_color() != other_axis.lines[0].get_color()
 
 
 def test_captions_scores_are_grouped_by_system() -> None:
