@@ -131,11 +131,12 @@ def find_phrases(
         longest: the most words of a phrase.
 
     Returns:
-        the start of each text's occurrences, and position, length and node of each occurrence, ordered
-        by text, position and length.
+        the start of each text's occurrences and the end of all, and position, length and node of each occurrence,
+        ordered by text, position and length; behind the end, these three are not set.
     """
     n_texts = len(starts) - 1
-    first = np.zeros(n_texts + 1, np.int32)
+    first = np.empty(n_texts + 1, np.int32)
+    first[0] = 0
     room = len(words) * longest
     position = np.empty(room, np.int32)
     length = np.empty(room, np.int32)
@@ -168,7 +169,7 @@ def find_phrases(
 
         first[text + 1] = n
 
-    return first, position[:n].copy(), length[:n].copy(), node[:n].copy()
+    return first, position, length, node
 
 
 @_inner
@@ -625,10 +626,12 @@ def align(
         max_matches: the most matches of a pair.
     """
     texts = _WordedTexts(starts, words, key, stem, function, mask, set_first, sets)
-    # All of them of one type, as Numba compiles a function once more for each combination of types that it is called with.
+    # All of them of one type, as Numba compiles a function once more for each combination of types that it is called with,
+    # and made by one function of NumPy's: each of these takes Numba a while.
     head = np.empty(len(to_first), np.int64)
     chain = np.empty(len(phrase), np.int64)
-    stamp = np.zeros(len(to_first), np.int64)
+    stamp = np.empty(len(to_first), np.int64)
+    stamp[:] = 0
     phrases = _Phrases(occurrence_first, position, length, phrase, to_first, to, head, chain, stamp)
 
     longest = 0
@@ -636,11 +639,12 @@ def align(
         longest = max(longest, starts[text + 1] - starts[text])
     matches = _Matches(
         np.empty((max_matches, 5), np.int64),  # memory that is never touched costs nothing
-        np.zeros((3, longest), np.int64),
-        np.zeros((2, longest), np.int64),
+        np.empty((3, longest), np.int64),
+        np.empty((2, longest), np.int64),
         np.empty(len(key), np.int64),
-        np.zeros(len(key), np.int64),
+        np.empty(len(key), np.int64),
     )
+    matches.stamp[:] = 0
 
     alignment = np.empty(longest, np.int64)
     paths = np.empty((2 * BEAM, FIELDS), np.int64)

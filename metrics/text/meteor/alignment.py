@@ -155,7 +155,8 @@ class Aligner:
             index.used,
             index.longest,
         )
-        nodes, phrase = np.unique(node, return_inverse=True)
+        n_occurrences = first[-1]
+        nodes, phrase = np.unique(node[:n_occurrences], return_inverse=True)
         to_first, to = select_paraphrases(nodes, index.to_first, index.to)
 
         # The kernel takes its arguments by position alone, in the order of its signature.
@@ -173,8 +174,8 @@ class Aligner:
             properties.set_first,
             properties.sets,
             first,
-            position,
-            length,
+            position[:n_occurrences],
+            length[:n_occurrences],
             phrase.astype(np.int32),
             to_first,
             to,
