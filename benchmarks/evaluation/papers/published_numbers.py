@@ -253,13 +253,17 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
                 continue
 
             shared = {**(table.get("protocol") or {}), **(options.get("protocol") or {})}
+            protocol_of_column = Protocol.resolve(dataset, usual, shared)
             for row in table["rows"]:
                 cell = cell_by_place.get((table["table"], dataset, row, column))
                 if cell is None:
                     continue
 
-                changes = (table.get("row_protocols") or {}).get(row) or {}
-                protocol = Protocol.resolve(dataset, usual, {**shared, **changes})
+                # Hardly any row has a protocol of its own.
+                protocol = protocol_of_column
+                changes = (table.get("row_protocols") or {}).get(row)
+                if changes:
+                    protocol = Protocol.resolve(dataset, usual, {**shared, **changes})
                 yield _make_number(paper, table, row, column, cell, protocol)
 
 
