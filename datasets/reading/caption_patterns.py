@@ -65,12 +65,14 @@ FAILURES = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-#: An ASCII text in small letters without any of these is no failure; nearly all captions are told so quickly.
+#: An ASCII text in small letters without any of these is no failure; nearly all captions are told so quickly. Parts of one
+#: first letter stand together, which is all of them that `re` looks at in most places.
 FAILURE_PARTS = re.compile(
-    r"fail|error|limit|quota|traceback|memory|request|gateway|unavailable|timed|[45]|response|answer|caption|output"
-    r"|not|n't|unable|sorry|apolog|please| ai|language|content|block|refuse|provided|attached|in your"
-    r"|time-?\s?out|filtered|rejected|flagged|denied|abort|cancel|skip|safety|recitation|prohibited|max_tokens|finish|know"
-    r"|no image|no picture|no photo|no description|leid|entschuld|siento|desculp|perdon|dispiace|spijt"
+    r"[45]| ai|a(?:nswer|polog|ttached|bort)|block|c(?:aption|ontent|ancel)|d(?:enied|esculp|ispiace)|e(?:rror|ntschuld)"
+    r"|f(?:ail|iltered|lagged|inish)|gateway|in your|know|l(?:imit|anguage|eid)|m(?:emory|ax_tokens)"
+    r"|n(?:ot|'t|o (?:image|picture|photo|description))|output|p(?:lease|rovided|rohibited|erdon)|quota"
+    r"|r(?:equest|esponse|efuse|ejected|ecitation)|s(?:orry|kip|afety|iento|pijt)|t(?:raceback|imed|ime-?\s?out)"
+    r"|un(?:available|able)"
 )
 THOUGHTS = re.compile(
     r"</?(?:think|thinking|thought|thoughts|reasoning|scratchpad)>|◁/?think▷|<\|channel\|>",
