@@ -225,11 +225,16 @@ def _read_pairs(path: Path, progress: Progress) -> tuple[Ints, Ints, pa.BinaryAr
     """Read the pairs of the paraphrase file as numbers of phrases, and the distinct phrases.
 
     A pair has three lines: a probability that METEOR leaves unread, a phrase, its paraphrase. Phrases
-    keep their line end.
+    keep their line end. The paraphrases of a phrase follow one another, about twelve of them, so that it is looked up once.
     """
     import pyarrow as pa
+    import pyarrow.compute
 
-    blocks: list[pa.BinaryArray] = []
+    compute: Any = pyarrow.compute
+    source_blocks: list[pa.BinaryArray] = []
+    target_blocks: list[pa.BinaryArray] = []
+    # By block, the number of paraphrases of each of its phrases.
+    counts: list[Ints] = []
     size = path.stat().st_size
     rest = b""
     try:
@@ -240,19 +245,24 @@ def _read_pairs(path: Path, progress: Progress) -> tuple[Ints, Ints, pa.BinaryAr
                 # Whole pairs of three lines; what is left over comes before the next block.
                 ends = ends[: len(ends) // 3 * 3]
                 rest = data[ends[-1] if len(ends) else 0 :]
-                # The first line of each three is the probability.
-                phrase_lines = np.flatnonzero(np.arange(len(ends)) % 3 != 0)
-                blocks.append(_cut(data, ends).take(pa.array(phrase_lines)))
+
+                lines = _cut(data, ends)
+                runs = compute.run_end_encode(lines.take(pa.array(np.arange(1, len(ends), 3))))
+                source_blocks.append(runs.values)
+                counts.append(np.diff(np.asarray(runs.run_ends, np.int32), prepend=np.int32(0)))
+                target_blocks.append(lines.take(pa.array(np.arange(2, len(ends), 3))))
                 progress(_PHRASES_BEGIN * file.tell() / size, "reading")
-        if rest or not any(map(len, blocks)):
+        if rest or not any(map(len, target_blocks)):
             raise EOFError
     except (OSError, EOFError, zlib.error) as error:
         raise _damage_error(path) from error
 
     # All blocks in one go, since dictionaries that are made block by block take as long again to be joined.
-    encoded = pa.chunked_array(blocks).dictionary_encode()
-    numbers = np.concatenate([np.asarray(chunk.indices) for chunk in encoded.chunks])
-    sources, targets = numbers.reshape(-1, 2).T
+    encoded = pa.chunked_array([*source_blocks, *target_blocks]).dictionary_encode()
+    numbers = [np.asarray(chunk.indices) for chunk in encoded.chunks]
+    numbers_of_sources = np.concatenate(numbers[: len(source_blocks)])
+    sources = np.repeat(numbers_of_sources, np.concatenate(counts))
+    targets = np.concatenate(numbers[len(source_blocks) :])
 
     return sources, targets, encoded.chunk(0).dictionary
 
