@@ -15,6 +15,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Floats, Metric
+from ...metrics.learned.common.captioned_images import DEMO, OWN_REFERENCES
 from ...metrics.learned.common.training import HISTORY_COLUMNS
 from ...metrics.learned.rater import CARD_FILE, RaterCard
 from ..evaluation.correlation_tables import correlation_table
@@ -423,6 +424,24 @@ def design_notes(
     options: TrainOptions, jobs: Sequence[TrainingJob], corpora: Mapping[str, TrainingCorpus]
 ) -> list[str]:
     """Describe the design below each table."""
+    captions = options.recipe.options.get("captions", OWN_REFERENCES)
+    if captions == OWN_REFERENCES:
+        design = _describe_design(options, corpora)
+    else:
+        # Whatever the design is, such a rater learns nothing from the datasets; it decides what is tested.
+        source = "the demo's further scenes" if captions == DEMO else Path(captions).name
+        design = f"learned from the captions of {source} and from no ratings, without the images that are tested here"
+    notes = [f"{options.recipe.name}: {design}."]
+
+    if n_dropped := sum(job.n_dropped for job in jobs):
+        notes.append(f"{n_dropped:,} rows left out of training in all.")
+    if options.shuffled:
+        notes.append("CONTROL: trained on shuffled ratings.")
+    return notes
+
+
+def _describe_design(options: TrainOptions, corpora: Mapping[str, TrainingCorpus]) -> str:
+    """Say what a rater that learns from the datasets was trained on and chosen by, and what it is tested on."""
     choice = "chosen on its validation images"
     if options.recipe.options.get("select") == "last":
         choice = "the last epoch taken"
@@ -441,12 +460,7 @@ def design_notes(
         elif options.strict_control:
             design += ", but for as many random images as a tested caption was borrowed from"
 
-    notes = [f"{options.recipe.name}: {design}."]
-    if n_dropped := sum(job.n_dropped for job in jobs):
-        notes.append(f"{n_dropped:,} rows left out of training in all.")
-    if options.shuffled:
-        notes.append("CONTROL: trained on shuffled ratings.")
-    return notes
+    return design
 
 
 def _usage(options: TrainOptions, jobs: Sequence[TrainingJob], folder: Path) -> str:

@@ -82,7 +82,7 @@ def part_rows(frame: pd.DataFrame) -> Iterator[tuple[str, float, float, str]]:
             if values.empty:
                 continue
 
-            note = f"mean over {len(values)} words; std over words"
+            note = f"mean over {count_of(len(values), 'word')}; std over words"
             if measure == "precision_at_human_recall":
                 of_people = float(of_part.loc[values.index, "precision"].mean())
                 note = f"{note}; people's precision on these is {of_people:.4f}"
@@ -353,8 +353,8 @@ def summary_rows(measures: WordMeasures) -> list[dict[str, Any]]:
             column = points[name].dropna()
             n_undefined = n_words - len(column)
             undefined = f"undefined of {n_undefined}" if n_undefined else ""
-            mean = f"mean over {n_words} words; std over words"
-            note = join_notes(mean, undefined, f"against {fewer} captions")
+            mean = f"mean over {count_of(n_words, 'word')}; std over words"
+            note = join_notes(mean, undefined, f"against {count_of(fewer, 'caption')}")
             rows.append((f"human_{name}{suffix}", float(column.mean()), _std(column), note))
 
     rows.append(("model_k", fitted, float("nan"), "least squares over the words"))
@@ -368,13 +368,15 @@ def summary_rows(measures: WordMeasures) -> list[dict[str, Any]]:
     for name, model_k, model in models:
         squares = (precision - word_agreement.model_precision(recall, model_k)) ** 2
         error = float(np.sqrt(np.nanmean(squares)))
-        note = f"root mean square over {n_words} words of the model's precision with {model}"
+        words = count_of(n_words, "word")
+        note = f"root mean square over {words} of the model's precision with {model}"
         rows.append((name, error, float("nan"), note))
 
     at_recall = frame["precision_at_human_recall"].dropna()
     if len(at_recall) or measures.note:
         of_people = float(frame.loc[at_recall.index, "precision"].mean())
-        note = f"mean over {len(at_recall)} words, of which people's precision is {of_people:.4f}"
+        words = count_of(len(at_recall), "word")
+        note = f"mean over {words}, of which people's precision is {of_people:.4f}"
         note = join_notes(note, measures.note)
         mean = float(at_recall.mean())
         rows.append(("precision_at_human_recall", mean, _std(at_recall), note))

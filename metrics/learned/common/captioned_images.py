@@ -13,6 +13,9 @@ from ....datasets.sources.umic_lmdb import named_image
 from .examples import Examples
 from .training import TrainingSession
 
+#: The origins that are no files: the references of the examples' images, and further scenes of the demo.
+OWN_REFERENCES = "references"
+DEMO = "demo"
 #: Further scenes of the demo; every tenth is for validation.
 DEMO_SCENES = 2000
 #: The share of a file's images that is for validation.
@@ -40,9 +43,9 @@ def load_captioned_images(
     Raises:
         InputError: if there are none, or the column `split` has another word, two of an image, or one side alone.
     """
-    if origin == "references":
+    if origin == OWN_REFERENCES:
         return _from_references(train), _from_references(validation)
-    if origin == "demo":
+    if origin == DEMO:
         return _demo_scenes(is_validation=False), _demo_scenes(is_validation=True)
 
     captions, sides_of_images = _read_captions(expand_home(origin))

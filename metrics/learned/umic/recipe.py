@@ -19,7 +19,7 @@ from ....datasets.errors import InputError
 from ...base import Floats, UnavailableError
 from ...neural.models import hash_of, local, need_extra, require, resolve
 from ...rows import Rows
-from ..common.captioned_images import CaptionedImages, load_captioned_images
+from ..common.captioned_images import OWN_REFERENCES, CaptionedImages, load_captioned_images
 from ..common.examples import Examples
 from ..common.features import image_ids
 from ..common.recipe import RaterModel, Recipe, register_recipe
@@ -155,7 +155,7 @@ class UmicRecipe(Recipe):
     """
 
     regions: str
-    captions: str = "references"
+    captions: str = OWN_REFERENCES
     init: str | None = None
     vocabulary: str | None = None
     head: Head = "rank"
@@ -279,7 +279,7 @@ class UmicRecipe(Recipe):
         train_side, validation_side = load_captioned_images(
             self.captions, train, validation, session
         )
-        session.reads_examples = self.captions == "references"
+        session.reads_examples = self.captions == OWN_REFERENCES
         session.extra_image_ids |= train_side.keys() | validation_side.keys()
         if not session.reads_examples:
             session.note_captions(self.captions, train_side, validation_side)

@@ -74,6 +74,27 @@ def test_notes_of_designs(values: dict[str, Any], n_dropped: int, notes: list[st
     assert train.design_notes(options, jobs, corpora(a=True)) == notes
 
 
+@pytest.mark.parametrize("design", ["split", "transfer", "folds", "leave_one_out"])
+@pytest.mark.parametrize(
+    ("captions", "source"),
+    [("texts/coco.csv", "coco.csv"), ("demo", "the demo's further scenes")],
+)
+def test_a_rater_of_captions_elsewhere_is_not_said_to_learn_from_the_datasets(
+    design: str, captions: str, source: str
+) -> None:
+    """UMIC with `rater.captions=FILE` reads no rating and no caption of the datasets."""
+    values = {"folds": 5, "strict": False, "strict_control": False, "shuffled": False}
+    recipe = SimpleNamespace(name="umic", options={"captions": captions})
+    options: Any = SimpleNamespace(recipe=recipe, design=design, **values)
+    jobs: Any = [SimpleNamespace(n_dropped=0)]
+    assert train.design_notes(options, jobs, corpora(a=True)) == [
+        f"umic: learned from the captions of {source} and from no ratings, without the images that are tested here."
+    ]
+    recipe.options["captions"] = "references"
+    (note,) = train.design_notes(options, jobs, corpora(a=True))
+    assert "learned from the captions" not in note
+
+
 def test_a_missing_metric_has_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows stand below those of the others, a row a fault, without a share."""
     metrics = resolve_metrics(["bleu_1", "cider"])

@@ -100,7 +100,7 @@ def test_a_part_of_speech_has_the_mean_and_deviation_over_its_words():
     assert rows["human_recall_verb"][0] == 0.5
     assert pd.isna(rows["human_recall_verb"][1])
     assert rows["precision_at_human_recall_noun"][2] == (
-        "mean over 1 words; std over words; people's precision on these is 0.1000"
+        "mean over 1 word; std over words; people's precision on these is 0.1000"
     )
 
 
@@ -176,8 +176,8 @@ def test_summaries_are_means_over_words() -> None:
     left_out = "1 image with fewer captions left out"
     mean = "mean over 3 words; std over words"
     assert [row["note"] for row in rows.values()] == [
-        f"{mean}; against 1 captions; {left_out}",
-        f"{mean}; undefined of 1; against 1 captions; {left_out}",
+        f"{mean}; against 1 caption; {left_out}",
+        f"{mean}; undefined of 1; against 1 caption; {left_out}",
         f"{mean}; undefined of 1; against 2 captions; {left_out}",
         f"{mean}; against 2 captions; {left_out}",
         f"least squares over the words; {left_out}",

@@ -32,6 +32,26 @@ from tests.conftest import AWKWARD, record_steps, says
 pytestmark = pytest.mark.neural
 
 
+def test_a_network_of_base_size_has_the_papers_number_of_parameters():
+    """Lee et al. 2021, appendix A.1: about 109.9 million; section 5.1: UNITER-base with 12 layers."""
+    sizes = UniterSizes(
+        hidden=768,
+        layers=12,
+        heads=12,
+        intermediate=3072,
+        # bert-base-cased's word pieces, and the width of the detector's features.
+        vocabulary=28_996,
+        positions=512,
+        features=2048,
+    )
+    # Without memory for its weights.
+    with torch.device("meta"):
+        network = Uniter(sizes)
+
+    n_parameters = sum(weights.numel() for weights in network.parameters())
+    assert round(n_parameters / 1e6, 1) == 109.9
+
+
 @pytest.fixture(scope="session")
 def fixture(data_root):
     """Weights, a padded batch, and what the authors' code made of it (data/README.md)."""
