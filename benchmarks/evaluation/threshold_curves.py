@@ -253,7 +253,7 @@ def describe_good(
     *,
     scale: Scale | None = None,
     is_fault: bool = False,
-) -> str:
+) -> TableNote:
     """Say in a sentence how many captions are good, and what that means.
 
     Args:

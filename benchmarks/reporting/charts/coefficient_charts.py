@@ -282,7 +282,12 @@ def make_difference_chart(
         signs = np.where(p_values < level, np.sign(differences), 0.0)
         figure, axis = _draw_differences(labels, differences, signs, number_format)
         axis.set_title(figures.fold_title(title, figure, labels))
-        axis.set_xlabel(f"row less column: {subject}")
+        key = f"blue: row better, orange: column better, p < {level:.2g}"
+        folded_key = figures.fold_title(key, figure, labels)
+        axis.set_xlabel(f"row less column: {subject}\n{folded_key}")
+        # The lines below a small square would leave no room for it.
+        n_lines = 1 + folded_key.count("\n")
+        figure.set_figheight(figure.get_figheight() + _LINE_HEIGHT * n_lines)
         return figure
 
     n_significant = int((rows["p"] < level).sum())
@@ -313,6 +318,8 @@ def _draw_differences(
 
 
 _ENDS = ("difference", "ci_low", "ci_high")
+#: Of a line of text below an axis, in inches.
+_LINE_HEIGHT = 0.15
 
 #: Where the column is better, where nobody knows, where the row is better.
 _DIFFER = {-1: "#f4c9a8", 0: figures.NEUTRAL, 1: "#a9cfee"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ FIGURE_MEASURES = (
 def rating_charts(part: RunDataset) -> Iterator[Chart]:
     for dimension, scale in rated_scales(part).items():
         ratings = part.ratings[part.ratings["dimension"] == dimension]
-        cut = coarsen_scale(scale)
+        cut = coarsen_scale(scale, ratings["value"].to_numpy(dtype=float))
         levels = scale_levels(cut)
         item_counts = np.array(list(count_by_level(ratings, cut).values()))
         level_indices = nearest_level(ratings["value"].to_numpy(dtype=float), cut)
@@ -81,6 +82,10 @@ def _bars(
     def draw() -> Any:
         figure, axis = figures.make_figure(3.9, 2.8)
         counts_by_label = {"ratings": rating_counts, "items, mean rating": item_counts}
+        # Of one rating an item the two are one.
+        if np.array_equal(rating_counts, item_counts):
+            counts_by_label = {"ratings": rating_counts}
+
         series: dict[str, tuple[Floats, Floats]] = {}
         for label, counts in counts_by_label.items():
             series[label] = np.array(levels), 100 * counts / counts.sum()
@@ -99,10 +104,43 @@ def rated_scales(part: RunDataset) -> dict[str, Scale]:
     return part.scales
 
 
-def coarsen_scale(scale: Scale) -> Scale:
-    """The scale, in ten where it has too many levels to show each."""
-    many = scale.step is not None and (scale.high - scale.low) / scale.step >= MOST_LEVELS
-    return Scale(scale.low, scale.high) if many else scale
+def coarsen_scale(scale: Scale, values: Floats) -> Scale:
+    """Return a scale with few enough levels to show each.
+
+    One with too many levels, or without any, is cut into ten. Where its values fill less than half of it, the part
+    that they fill is cut into ten or fewer round steps.
+
+    Args:
+        scale: of ratings.
+        values: the ratings, none of them NaN.
+    """
+    width = scale.high - scale.low
+    if scale.step is not None and width / scale.step < MOST_LEVELS:
+        return scale
+
+    used_width = float(np.ptp(values)) if len(values) else 0.0
+    # Values that are all but equal stay in one of the ten.
+    if width / 1000 < used_width < width / 2:
+        part = _cut_in_round_steps(float(values.min()), float(values.max()))
+        if scale.low <= part.low and part.high <= scale.high:
+            return part
+
+    return Scale(scale.low, scale.high)
+
+
+def _cut_in_round_steps(lowest: float, highest: float) -> Scale:
+    """Return the least scale around two values that has ten or fewer steps of 1, 2 or 5 by a power of ten."""
+    power = 10.0 ** math.floor(math.log10((highest - lowest) / 10))
+    step = power
+    # The last fits whatever the values are.
+    for factor in (1, 2, 5, 10, 20):
+        step = factor * power
+        if math.ceil(highest / step) - math.floor(lowest / step) <= 10:
+            break
+
+    low = math.floor(lowest / step) * step
+    high = math.ceil(highest / step) * step
+    return Scale(round(low, 9), round(high, 9), step)
 
 
 def agreement_charts(part: RunDataset) -> Iterator[Chart]:
@@ -144,18 +182,34 @@ def _dots(
     part: RunDataset, dimension: str, measures: Mapping[str, AgreementMeasure]
 ) -> Callable[[], Any]:
     def draw() -> Any:
-        figure, axis = figures.make_row_figure([MEASURE_LABELS[name] for name in measures])
+        labels = [MEASURE_LABELS[name] for name in measures]
+        figure, axis = figures.make_row_figure(labels)
+        handles: dict[str, Any] = {}
         for y, (name, measure) in enumerate(measures.items()):
             ceiling = name in CEILINGS
             colour = figures.MUTED if ceiling else SERIES[0]
-            axis.plot(100 * measure.value, y, "D" if ceiling else "o", color=colour, markersize=4.5)
+            (handle,) = axis.plot(
+                100 * measure.value,
+                y,
+                "D" if ceiling else "o",
+                color=colour,
+                markersize=4.5,
+                linestyle="none",
+            )
+            handles["what people reach" if ceiling else "agreement"] = handle
             if np.isfinite(measure.std):
                 ends = 100 * np.array([measure.value - measure.std, measure.value + measure.std])
                 axis.plot(ends, [y, y], color=colour, linestyle="-", linewidth=1.2)
         axis.set_xlabel("×100")
         lowest = min(0, *(100 * measure.value for measure in measures.values()))
         axis.set_xlim(lowest - 2, 102)
-        axis.set_title(f"{part.title}, {dimension}")
+        axis.set_title(
+            figures.fold_title(f"{part.title}, {dimension}: agreement of people", figure, labels)
+        )
+        if len(handles) > 1:
+            figure.legend(
+                list(handles.values()), list(handles), loc="outside lower center", ncols=2
+            )
         return figure
 
     return draw

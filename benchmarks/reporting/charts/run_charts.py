@@ -27,6 +27,8 @@ from .system_charts import corpus_charts, difference_charts, system_violin_chart
 
 #: The kinds that are drawn where none is named.
 USUAL_KINDS = ("forest", "significance", "ratings", "agreement", "correlations")
+#: The word for every kind.
+ALL_KINDS = "all"
 
 
 def draw_charts(
@@ -95,12 +97,12 @@ def _kinds_to_draw(names: Sequence[str]) -> tuple[str, ...]:
         InputError: on an unknown kind.
     """
     every_kind = ("overview", *CHART_TITLES)
-    if tuple(names) == ("all",):
-        return every_kind
-
     for name in names:
-        if name not in every_kind:
-            raise unknown("kind", name, every_kind)
+        if name not in (*every_kind, ALL_KINDS):
+            raise unknown("kind", name, (*every_kind, ALL_KINDS))
+
+    if ALL_KINDS in names:
+        return every_kind
     return tuple(names) or ("overview", *USUAL_KINDS)
 
 
@@ -128,8 +130,10 @@ def _select_figures(
         InputError: where there are none of these kinds and formats, or one is not as the run drew it.
     """
     names = [name for name in run.files if name.endswith((".svg", ".png"))]
-    # Every name begins with the empty text: all figures where no kind is named.
-    beginnings = tuple(kinds) or ("",)
+    # Every name begins with the empty text: all figures where no kind is named, or all are.
+    beginnings = tuple(kinds)
+    if not kinds or ALL_KINDS in kinds:
+        beginnings = ("",)
     endings = tuple(formats)
     named: dict[str, bytes] = {}
     for name in names:
@@ -142,7 +146,7 @@ def _select_figures(
         )
     if not named:
         raise InputError(
-            f"no figure of this kind and format; {run.folder} has {','.join(names)}, which its command drew"
+            f"no figure of this kind and format; {run.folder} has {', '.join(names)}, which its command drew"
         )
     return figure_files.Figures(named)
 

@@ -43,6 +43,8 @@ from .rating_charts import coarsen_scale, rated_scales
 POINTS = 150
 #: Why a dataset on which no metric could be computed has no chart of scores.
 NO_SCORES = "no metric has scores here"
+#: The text left of an axis of scores: its name, turned, and a tick.
+_WIDE_TICK = ("0.00000",)
 
 
 def violin_charts(part: RunDataset) -> Iterator[Chart]:
@@ -55,7 +57,8 @@ def violin_charts(part: RunDataset) -> Iterator[Chart]:
         raise UnavailableChart(NO_SCORES)
 
     for dimension, scale in rated_scales(part).items():
-        coarse_scale = coarsen_scale(scale)
+        ratings = part.ratings.loc[part.ratings["dimension"] == dimension, "value"]
+        coarse_scale = coarsen_scale(scale, ratings.to_numpy(dtype=float))
         points = select_ratings(part, dimension)
         level_indices = nearest_level(points["value"].to_numpy(dtype=float), coarse_scale)
         for metric in part.metrics:
@@ -73,7 +76,6 @@ def violin_charts(part: RunDataset) -> Iterator[Chart]:
                 scores_by_level,
                 name=figures.slug("scores", *part.file_words, dimension, metric),
                 title=f"{part.title}, {dimension}: {label} by rating",
-                label=label,
                 corner="rating",
                 n_lost=int((~finite).sum()),
             )
@@ -91,7 +93,6 @@ def make_violin_chart(
     *,
     name: str,
     title: str,
-    label: str,
     corner: str,
     n_lost: int,
 ) -> Chart:
@@ -99,8 +100,7 @@ def make_violin_chart(
 
     Args:
         scores_by_group: finite scores by rating or system.
-        name, title: of the chart.
-        label: of the metric.
+        name, title: of the chart; the title names the metric.
         corner: what groups are: `rating` or `system`.
         n_lost: how many scores are not finite.
     """
@@ -125,11 +125,11 @@ def make_violin_chart(
     )
     columns = ["n", "25 %", "median", "75 %", "mean"]
     table = ResultTable(title, corner, columns, rows, notes=notes)
-    draw = partial(_draw_violins, scores_by_group, label, corner)
+    draw = partial(_draw_violins, scores_by_group, title, corner)
     return Chart("scores", name, title, description, table, draw)
 
 
-def _draw_violins(scores_by_group: Mapping[str, Floats], label: str, corner: str) -> Any:
+def _draw_violins(scores_by_group: Mapping[str, Floats], title: str, corner: str) -> Any:
     groups = list(scores_by_group.values())
     are_levels = corner == "rating"
     figure, axis = figures.make_figure(2.9, 2.2 if are_levels else 2.6)
@@ -153,8 +153,9 @@ def _draw_violins(scores_by_group: Mapping[str, Floats], label: str, corner: str
     axis.set_xticks(range(len(groups)), list(scores_by_group), **tilt)
     axis.set_xlim(-0.6, len(groups) - 0.4)
     axis.grid(False, axis="x")
-    axis.set_xlabel(corner)
-    axis.set_title(label)
+    axis.set_xlabel(f"{corner}; points are means")
+    axis.set_ylabel("score")
+    axis.set_title(figures.fold_title(title, figure, _WIDE_TICK))
     return figure
 
 
@@ -318,7 +319,9 @@ def _precision_recall_chart(part: RunDataset, dimension: str, good: pd.Series) -
         f"Precision over recall when captions are kept whose score is above a threshold. {share} "
         f"Area under the curve: {area_texts}.",
         ResultTable(f"{title} ×100", "metric", columns, cells, notes=[share]),
-        _make_drawing(part, dimension, frame, areas, share_good=float(good.mean())),
+        _make_drawing(
+            part, dimension, frame, areas, share_good=float(good.mean()), good=share.brief or share
+        ),
     )
 
 
@@ -337,15 +340,24 @@ def _make_drawing(
     areas: dict[str, float],
     *,
     share_good: float,
+    good: str,
 ) -> Callable[[], Any]:
-    """Return a function that draws the curves of a dimension over a line at the share of good captions."""
+    """Return a function that draws the curves of a dimension over a line at the share of good captions.
+
+    Args:
+        part: a dataset.
+        dimension: its dimension.
+        rows, areas: as in `draw_curves`.
+        share_good: the share of good captions.
+        good: what a good caption is.
+    """
 
     def draw() -> Any:
         figure, axis = figures.make_figure(3.9, 3.2)
         labels = {metric: part.label(metric) for metric in part.metrics}
-        draw_curves(axis, rows, areas, labels)
-        axis.axhline(share_good, color=figures.MUTED, linewidth=0.8, linestyle=":")
-        axis.set_title(f"{part.title}, {dimension}")
+        draw_curves(axis, rows, areas, labels, share_good=share_good)
+        definition = figures.fold_title(good, figure, _WIDE_TICK)
+        axis.set_title(f"{part.title}, {dimension}\n{definition}")
         return figure
 
     return draw
@@ -381,7 +393,11 @@ def threshold_figure(
 
 
 def draw_curves(
-    axis: Any, rows: pd.DataFrame, areas: Mapping[str, float], labels: Mapping[str, str]
+    axis: Any,
+    rows: pd.DataFrame,
+    areas: Mapping[str, float],
+    labels: Mapping[str, str],
+    share_good: float | None = None,
 ) -> None:
     """Draw precision over recall on matplotlib's axis; the best curves in colour, by area.
 
@@ -390,6 +406,7 @@ def draw_curves(
         rows: columns `metric, recall, precision`, in the curves' order; they may be a part of a curve's points.
         areas: under each metric's whole curve.
         labels: the metrics' names.
+        share_good: the share of good captions, which is the precision of keeping all; None for no line there.
     """
     curves = {str(metric): curve for metric, curve in rows.groupby("metric", sort=False)}
     best = sorted(curves, key=lambda metric: -areas[metric])[: len(SERIES)]
@@ -407,19 +424,29 @@ def draw_curves(
         )
         lines[metric] = line
 
+    def label_of(metric: str) -> str:
+        return f"{labels[metric]} (AUC {format_number(areas[metric], 100, 1)})"
+
     handles: list[Any] = []
     names: list[str] = []
     for metric in best:
         handles.append(lines[metric])
-        names.append(f"{labels[metric]} (AUC {format_number(areas[metric], 100, 1)})")
+        names.append(label_of(metric))
     if muted:
         handles.append(lines[muted[0]])
-        names.append(f"{len(muted)} more")
+        # One line that stands for one metric has its name.
+        is_single = len(muted) == 1
+        names.append(label_of(muted[0]) if is_single else f"{len(muted)} more")
+
+    if share_good is not None:
+        handles.append(axis.axhline(share_good, color=figures.MUTED, linewidth=0.8, linestyle=":"))
+        names.append(f"all kept (precision {format_number(share_good, 100, 1)})")
+
     axis.set_xlabel("recall")
     axis.set_ylabel("precision")
     axis.set_ylim(0, 1.02)
     n_columns = 2 if max(map(len, names)) < 35 else 1  # two columns of long names leave no axes
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": n_columns}
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": n_columns}
     figures.legend(axis, handles, names, **below)
 
 

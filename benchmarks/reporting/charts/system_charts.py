@@ -178,7 +178,6 @@ def system_violin_charts(part: ScoredCaptions) -> Iterator[Chart]:
             scores_by_system,
             name=figures.slug("scores", *part.file_words, metric),
             title=f"{part.title}: captions' {label}",
-            label=label,
             corner="system",
             n_lost=len(scores) - len(finite),
         )

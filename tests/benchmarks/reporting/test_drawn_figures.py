@@ -136,7 +136,8 @@ def test_the_usual_figures_are_those_of_the_headline(finished_run: Path) -> None
     assert len(draw_charts(finished_run, ("forest",), ("svg",)).files) == 5
     with says(f"nothing to draw ({NO_OVERVIEW}; {NO_CATEGORIES})"):
         draw_charts(finished_run, ("overview", "categories"))
-    with says("unknown kind 'x'", "forest, overview"):
+    assert draw_charts(finished_run, ("forest", "all"), ("pdf",)).files == every.files
+    with says("unknown kind 'x'", "known: agreement, all, categories"):
         draw_charts(finished_run, ("x",))
     with says("unknown format 'gif'", "pdf, png, svg"):
         draw_charts(finished_run, formats=("svg", "gif"))
@@ -168,6 +169,7 @@ def test_figures_that_a_run_drew_itself_are_chosen_by_their_beginning(finished_r
     drawn = draw_charts(finished_run)
     assert sorted(drawn.files) == sorted(names)
     assert all(drawn.files[n] == (finished_run / n).read_bytes() for n in names)
+    assert sorted(draw_charts(finished_run, ("all",)).files) == sorted(names)
     assert list(draw_charts(finished_run, ("wins",), ("svg",)).files) == ["wins-file.svg"]
     assert len(draw_charts(finished_run, ("wins", "sys"), ("png",)).files) == 2
     with says(f"no figure of this kind and format; {finished_run} has ", "wins-file.svg"):

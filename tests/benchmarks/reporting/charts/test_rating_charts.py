@@ -153,7 +153,30 @@ def test_groups_that_the_data_lack_give_one_line(
     ],
 )
 def test_a_scale_of_thirteen_steps_is_cut_into_ten(scale: Scale, cut: Scale) -> None:
-    assert coarsen_scale(scale) == cut
+    assert coarsen_scale(scale, np.array([scale.low, scale.high])) == cut
+    assert coarsen_scale(scale, np.array([])) == cut
+
+
+@pytest.mark.parametrize(
+    ("scale", "values", "cut"),
+    [
+        # THumB's total, whose penalties leave no caption below 1.9.
+        (Scale(-9, 5), [1.9, 4.2, 5], Scale(1.5, 5, 0.5)),
+        (Scale(-5, 0), [-0.4, 0], Scale(-0.4, 0, 0.05)),
+        (Scale(0, 100, 1), [3, 40], Scale(0, 40, 5)),
+        (Scale(0, 100, 1), [30.5, 50], Scale(30, 50, 2)),
+        (Scale(0, 1), [0.11, 0.2], Scale(0.11, 0.2, 0.01)),
+        # The round steps would reach beyond the scale.
+        (Scale(1, 100), [1, 40], Scale(1, 100)),
+        (Scale(0, 100), [0, 50], Scale(0, 100)),
+        (Scale(0, 100), [50, 50], Scale(0, 100)),
+        (Scale(1, 5, 1), [5, 5], Scale(1, 5, 1)),
+    ],
+)
+def test_a_scale_of_which_less_than_half_is_used_is_cut_around_its_values(
+    scale: Scale, values: list[float], cut: Scale
+) -> None:
+    assert coarsen_scale(scale, np.array(values)) == cut
 
 
 def test_of_more_series_than_colours_the_lines_are_dashed() -> None:

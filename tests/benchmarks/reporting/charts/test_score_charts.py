@@ -32,7 +32,7 @@ NAN = math.nan
 
 def violins(corner: str, n_lost: int = 0, **groups: list[float]) -> Chart:
     arrays = {name: np.array(values, dtype=float) for name, values in groups.items()}
-    names = {"name": "n", "title": "T", "label": "L", "corner": corner}
+    names = {"name": "n", "title": "T", "corner": corner}
     return make_violin_chart(arrays, **names, n_lost=n_lost)
 
 
@@ -82,6 +82,17 @@ def test_the_best_six_curves_have_colours_and_the_others_one_line_in_the_legend(
     colours = [line.get_color() for line in axis.lines]
     assert colours == [*[figure_files.MUTED] * 2, *reversed(figure_files.SERIES)]
     compare(describe(figure), GOLDEN / "eight_curves.txt")
+
+
+def test_one_grey_curve_has_its_name_and_a_line_says_what_keeping_all_is_worth() -> None:
+    areas = dict(zip("abcdefg", (0.8, 0.3, 0.2, 0.7, 0.6, 0.5, 0.9), strict=True))
+    rows = pd.concat([curve(m, (0, 1), (a, 0.5)) for m, a in areas.items()])
+    _, axis = figure_files.make_figure(3, 2)
+    draw_curves(axis, rows, areas, {m: m.upper() for m in areas}, share_good=0.125)
+    names = [f"{m.upper()} (AUC {100 * areas[m]:.1f})" for m in "gadefbc"]
+    texts = [text.get_text() for text in axis.get_legend().get_texts()]
+    assert texts == [*names, "all kept (precision 12.5)"]
+    assert axis.get_lines()[-1].get_ydata()[0] == 0.125
 
 
 def test_a_panel_has_the_curves_of_a_dataset_and_dimension(drawn_figures: list[str]) -> None:

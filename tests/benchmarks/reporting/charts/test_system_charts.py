@@ -103,11 +103,14 @@ def test_differences_of_systems_have_the_scale_of_their_metric() -> None:
     ]
     assert "coloured where p is below 0.1 (bootstrap, holm)" in chart.description
     assert "1 of 2 pairs differ" in chart.description
-    assert chart.draw().axes[0].get_xlabel() == "row less column: M ×100"
+    # The key stands in as many lines as the square is narrow.
+    label, _, key = chart.draw().axes[0].get_xlabel().partition("\n")
+    assert label == "row less column: M ×100"
+    assert " ".join(key.split()) == "blue: row better, orange: column better, p < 0.1"
     rows = part_of().differences.assign(metric="n")
     assert len(rows) == 2
     (plain,) = difference_charts(part_of(differences=rows, standings={"n": standings["m"]}))
-    assert plain.draw().axes[0].get_xlabel() == "row less column: N"
+    assert plain.draw().axes[0].get_xlabel().startswith("row less column: N\n")
     with pytest.raises(UnavailableChart, match="the run compares no two systems"):
         list(difference_charts(part_of(differences=rows.iloc[:0])))
 
