@@ -187,4 +187,4 @@ def format_score(value: float, column: ScoreColumn) -> str:
 
 def format_half_width(score: Score, column: ScoreColumn) -> str:
     """Return half the width of a score's interval, as tables print it."""
-    return format_number((score.high - score.low) / 2, column.scale, column.decimals)
+    return format_number(score.half_width, column.scale, column.decimals)

@@ -137,11 +137,15 @@ _SCORE_PARTS = ("value", "low", "high")
 
 @dataclass(frozen=True)
 class Score:
-    """A value and the bounds of its interval; NaN where undefined."""
+    """A value, the bounds of its interval and half the interval's width; NaN where undefined.
+
+    The half width is a field because it is rounded by itself: that of rounded bounds can differ from it in the last digit.
+    """
 
     value: float
     low: float
     high: float
+    half_width: float
     note: str = ""
 
     def round(self, decimals: int) -> Score:
@@ -150,6 +154,7 @@ class Score:
             value=round(self.value, decimals),
             low=round(self.low, decimals),
             high=round(self.high, decimals),
+            half_width=round(self.half_width, decimals),
             note=self.note,
         )
 
@@ -289,10 +294,13 @@ def read_scores(rows: Iterable[Mapping[str, Any]]) -> dict[str, Score]:
     """Return the rows of `Result.scores` by column key."""
     scores: dict[str, Score] = {}
     for row in rows:
+        low = _number_or_nan(row.get("ci_low"))
+        high = _number_or_nan(row.get("ci_high"))
         scores[column_key(row)] = Score(
             value=_number_or_nan(row.get("value")),
-            low=_number_or_nan(row.get("ci_low")),
-            high=_number_or_nan(row.get("ci_high")),
+            low=low,
+            high=high,
+            half_width=(high - low) / 2,
             note=row.get("note") or "",
         )
 

@@ -45,11 +45,12 @@ NAN = float("nan")
 
 
 def entry(number, team, value, at=0.0, system="one", key="cider@c5"):
-    score = Score(value, value - 0.01, value + 0.01)
+    score = Score(value=value, low=value - 0.01, high=value + 0.01, half_width=0.01)
     return BoardEntry(number, team, f"team {team}", system, "test", at, {key: score})
 
 
-HUMAN = BoardEntry(None, None, "people", "", "", 0.0, {"cider@c5": Score(0.85, 0.84, 0.86)})
+HUMAN_SCORE = Score(value=0.85, low=0.84, high=0.86, half_width=0.01)
+HUMAN = BoardEntry(None, None, "people", "", "", 0.0, {"cider@c5": HUMAN_SCORE})
 
 
 def numbers(entries):
@@ -241,5 +242,15 @@ def test_scores_of_a_result_are_read_by_column():
             {"references": "", "metric": "bleu_1", "value": None, "ci_low": None, "ci_high": None},
         ]
     )
-    assert scores["cider@c5"] == Score(0.5, 0.4, 0.6)
+    cider = scores["cider@c5"]
+    assert (cider.value, cider.low, cider.high) == (0.5, 0.4, 0.6)
+    assert cider.half_width == pytest.approx(0.1, abs=1e-15)
     assert math.isnan(scores["bleu_1"].value)
+
+
+def test_half_the_width_of_an_interval_is_rounded_by_itself():
+    """By hand: (0.5247 - 0.4784) / 2 is 0.02315, and that of the rounded bounds 0.0235, which a table prints as 2.4."""
+    row = {"references": "c5", "metric": "cider", "value": 0.5, "ci_low": 0.4784, "ci_high": 0.5247}
+    rounded = read_scores([row])["cider@c5"].round(3)
+    assert (rounded.low, rounded.high) == (0.478, 0.525)
+    assert rounded.half_width == 0.023

@@ -126,6 +126,6 @@ def test_times_and_half_widths_are_printed_as_in_tables():
     assert (format_time(None), format_time(0.0)) == ("", "1970-01-01 00:00")
     assert format_time(1_800_000_059.9) == "2027-01-15 08:00"
     column = ScoreColumn("cider@c5", "cider", "c5", "CIDEr", 100, 1, True)
-    score = Score(0.52345, 0.5, 0.5234567, "")
+    score = Score(value=0.52345, low=0.5, high=0.5234567, half_width=0.01172835)
     assert format_score(0.52345, column) == "52.3"
     assert format_half_width(score, column) == "1.2"
