@@ -36,7 +36,9 @@ def collect(options: CollectOptions) -> int:
     store = site.store
     url = public_url(options.url, listener)
 
-    print(f"{site.study.title}: {url}/")
+    title = site.study.title
+    # A question has its sign already.
+    print(f"{title}{'' if title.endswith(('?', '!', '.', ':')) else ':'} {url}/")
     print(f"{store.pool_sizes['main']:,} to judge, kept in {store.database.path}")
     # The server prints nothing more; whoever waits for the address reads it at once.
     print(site.admin_account.sign_in_hint(url, site.setup_code), flush=True)
@@ -66,11 +68,19 @@ def export(options: ExportOptions) -> None:
         print(f"{name}: {len(content):,} bytes")
     print(f"\nwritten to {folder.path}")
 
-    if "ratings.csv" in files:
-        path = folder.path / "ratings.csv"
-        print(
-            f"captau agree dataset=file file.path={path} measures the raters, and captau report shows it"
-        )
+    # Where raters check each other's scores, metrics are measured by the scores that were settled.
+    readers = [
+        ("agree", ("ratings.csv", "preferences.csv")),
+        ("bench", ("settled.csv", "ratings.csv", "preferences.csv")),
+    ]
+    commands: list[str] = []
+    for command, names in readers:
+        readable = [name for name in names if name in files]
+        if readable:
+            path = folder.path / readable[0]
+            commands.append(f"  captau {command} dataset=file file.path={path}")
+    if commands:
+        print("\n".join(["these commands measure the raters and the metrics:", *commands]))
 
 
 def stability(options: StabilityOptions) -> None:

@@ -284,7 +284,16 @@ def measure_agreement(store: StudyStore, rows: TableRows) -> dict[str, tuple[flo
     if dimension is None or caption_set is None:
         return {}
 
-    table = RatingTable.from_ratings(caption_set.ratings, caption_set.items["item_id"], dimension)
+    ratings = caption_set.ratings
+    item_ids = list(caption_set.items["item_id"])
+    if store.form.judges_pairs:
+        # Each pair in both orders, so that no measure depends on which of its captions is the first.
+        turned = ratings.assign(item_id=ratings["item_id"] + "|turned", value=-ratings["value"])
+        ratings = pd.concat([ratings, turned], ignore_index=True)
+        item_ids += [f"{item_id}|turned" for item_id in item_ids]
+
+    n_orders = 2 if store.form.judges_pairs else 1
+    table = RatingTable.from_ratings(ratings, item_ids, dimension, n_orders=n_orders)
     if not table.n_items:
         return {}
 

@@ -141,13 +141,15 @@ def _tables(
         histograms: by dimension, the share of the differences at each step.
         source: the publication of the `published` column; empty if there is none.
     """
+    is_published = bool(measures["published"].notna().any())
+    columns = ["value", "published", "items"] if is_published else ["value", "items"]
+
     rows: list[Row] = []
     for row in measures.to_dict("records"):
-        cells = [
-            number_cell(row["value"], 1, 3),
-            number_cell(row["published"], 1, 3),
-            count_cell(row["n_items"]),
-        ]
+        cells = [number_cell(row["value"], 1, 3)]
+        if is_published:
+            cells.append(number_cell(row["published"], 1, 3))
+        cells.append(count_cell(row["n_items"]))
         rows.append(Row(f"{row['dimension']}: {row['measure']}", cells))
 
     notes = ["Differences in parts of the scale's width, first run less second."]
@@ -170,7 +172,7 @@ def _tables(
         ResultTable(
             title="A study and its re-run",
             corner="measure",
-            columns=["value", "published", "items"],
+            columns=columns,
             rows=rows,
             notes=notes,
         ),

@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -84,8 +85,12 @@ class Player:
         rng = np.random.default_rng(list(seed))
         record = PlayRecord(self.kind)
         try:
-            nickname = f"{self.kind} {seed[-1]}" if self.study.nicknames else ""
-            browser = join_study(url, nickname)
+            name = f"{self.kind} {seed[-1]}"
+            nickname = name if self.study.nicknames else ""
+            path = "/"
+            if self.study.participants == "crowd":
+                path += f"?{urlencode({self.study.worker_parameter: name})}"
+            browser = join_study(url, nickname, path)
 
             consensus_counts: Counter[int] = Counter()
 
@@ -272,9 +277,10 @@ def run_simulation(options: SimulateOptions) -> SimulationReport:
     study = read_study(options.study, options.data_root)
     study = replace(study, form=study.form.with_wait(options.wait))
 
-    if study.participants != "open":
+    if study.annotator_names:
         raise InputError(
-            f"study {study.name}: participants is {study.participants}; simulated participants need open"
+            f"study {study.name}: its images are assigned to {', '.join(study.annotator_names)}; "
+            "leave thumb.annotators out to simulate it"
         )
 
     clock = RunClock()

@@ -70,6 +70,7 @@ class AbForm(Form):
     template = "forms/ab.html"
     study_model = AbStudy
     unit_noun = "pairs"
+    judges_pairs = True
 
     wording: Wording = field(default=load_wording("ab", has_free_dimensions=True), kw_only=True)
 

@@ -111,20 +111,25 @@ def rating_files(
                 seconds=0.0,
             )
             settled.append(answer)
-        files |= {"settled.csv": _ratings_csv(ratings_of, settled), "settled.yaml": scale_file}
+        settled_csv = _ratings_csv(ratings_of, settled, has_seconds=False)
+        files |= {"settled.csv": settled_csv, "settled.yaml": scale_file}
 
     return files
 
 
-def _ratings_csv(ratings_of: RatingsOf, answers: Sequence[CountedAnswer]) -> bytes:
-    """Return a table with a row for each rating.
+def _ratings_csv(
+    ratings_of: RatingsOf, answers: Sequence[CountedAnswer], *, has_seconds: bool = True
+) -> bytes:
+    """Return a table with a row for each rating; scores that raters settled together have no seconds of their own.
 
     Columns that some items lack are left out, as `dataset=file` expects.
     """
     optional = ("references", "system", "split")
     columns = ["image", "caption"]
     columns += [name for name in optional if all(getattr(a.item, name) for a in answers)]
-    columns += ["rater", "dimension", "value", "seconds"]
+    columns += ["rater", "dimension", "value"]
+    if has_seconds:
+        columns.append("seconds")
     if any(answer.stage for answer in answers):
         columns.append("stage")
 

@@ -85,6 +85,7 @@ class Form(ABC):
         unit_noun: the plural that the dashboard counts units by.
         stability: how a study is compared with its re-run.
         keeps_levels: whether a study may only word the form's own levels anew, since it computes with them.
+        judges_pairs: whether an answer is of a pair of captions, and turns its sign with their order.
     """
 
     name: ClassVar[str]
@@ -95,6 +96,7 @@ class Form(ABC):
     unit_noun: ClassVar[str] = "captions"
     stability: ClassVar[StabilityRule] = StabilityRule()
     keeps_levels: ClassVar[bool] = False
+    judges_pairs: ClassVar[bool] = False
 
     wording: Wording = field(kw_only=True)
 

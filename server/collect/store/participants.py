@@ -108,6 +108,8 @@ class Participants:
         rows = [{"hash": _hash(t), "note": note, "created_at": now} for t in tokens]
 
         c.execute(insert(invitations), rows)
+        links = "1 link" if n_invitations == 1 else f"{n_invitations} links"
+        log_event(c, now, "invite", None, f"{links} ({note})" if note else links)
 
         return tokens
 

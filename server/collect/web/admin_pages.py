@@ -55,6 +55,14 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
     for number, (unit, item) in store.items_by_id().items():
         if unit.is_rated and store.form.is_counted(unit, item):
             rated_items.add(number)
+    notes_by_rater: dict[int, str] = {}
+    unused_notes: Counter[str] = Counter()
+    for row in rows["invitations"]:
+        if row["rater"] is None:
+            unused_notes[row["note"]] += 1
+        else:
+            notes_by_rater[row["rater"]] = row["note"]
+
     times: list[float] = []
     for row in rows["answers"]:
         if row["item"] in rated_items:
@@ -79,7 +87,9 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
         n_needed=sum(answers.n_needed for answers in unit_answers),
         answers_over_time=_answers_over_time(times),
         events=rows["events"][-50:][::-1],
-        invitations=rows["invitations"],
+        n_invitations=len(rows["invitations"]),
+        notes_by_rater=notes_by_rater,
+        unused_notes=sorted(unused_notes.items()),
         format_time=format_time,
     )
 
@@ -150,7 +160,7 @@ async def invite(request: Request, site: CurrentSite) -> Response:
 
     origin = visible_origin(site.address, request)
     links = [f"{origin}{site.base}/i/{token}" for token in tokens]
-    return site.render("invitations.html", session, links=links)
+    return site.render("invitations.html", session, links=links, note=note)
 
 
 @router.post("/starting-ratings", openapi_extra=_FORM)

@@ -106,7 +106,7 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
 
     Args:
         options: those of `captau collect`.
-        wait: for simulated raters, another wait than the study's, and no limits.
+        wait: for simulated raters, another wait than the study's, no limits, and no invitations.
 
     Raises:
         InputError: on a fault of the study, the database or the password.
@@ -127,6 +127,8 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
             if wait is not None:
                 unlimited = StudyLimits(joins=1_000_000, logins=1_000_000, requests=1_000_000)
                 study = replace(study, form=study.form.with_wait(wait), limits=unlimited)
+                if study.participants == "invitation":
+                    study = replace(study, participants="open")
             site = StudySite(
                 StudyStore(database, study),
                 public_address,

@@ -108,7 +108,9 @@ def test_an_export_lists_its_files_and_what_reads_them(tmp_path, capsys):
         *(f"{name}: {sizes[name]:,} bytes" for name in names),
         "",
         f"written to {out}",
-        f"captau agree dataset=file file.path={out}/ratings.csv measures the raters, and captau report shows it",
+        "these commands measure the raters and the metrics:",
+        f"  captau agree dataset=file file.path={out}/ratings.csv",
+        f"  captau bench dataset=file file.path={out}/ratings.csv",
     ]
     commands.export(ExportOptions(**fields, form="log", output_dir=tmp_path / "log"))
     assert capsys.readouterr().out.splitlines()[-1] == f"written to {tmp_path / 'log'}"

@@ -130,6 +130,33 @@ def test_ratings_make_a_dataset():
     assert measure_agreement(store, empty) == {}
 
 
+def test_the_agreement_on_pairs_does_not_depend_on_which_caption_is_the_first():
+    """Strengths 1, 1 and -1, -1 of one order are 1, 1 and 1, 1 of another; all measures are those of both orders."""
+    units = [make_unit(k, "a", "b", image=f"p{k}.png") for k in (1, 2, 3)]
+    store = make_store(AbForm(), *units)
+
+    def measure(*strengths):
+        answers = []
+        for unit, by_rater in zip(units, strengths, strict=True):
+            for rater, strength in enumerate(by_rater, 1):
+                answers.append((rater, unit.items[0].id, {"overall": strength}, "main", 1.0))
+        return measure_agreement(store, make_rows(answers))
+
+    measures = measure((1, 1), (-1, -1), (1, -1))
+    value, note = measures["Krippendorff's α, nominal"]
+    # Of both orders there are six of each sign: four of six pairs agree, of two raters 6/11 would not by chance.
+    assert value == pytest.approx(1 - (1 / 3) / (6 / 11))
+    assert note == ""
+    assert measures["equal ratings"][0] == pytest.approx(2 / 3)
+
+    turned = measure((-1, -1), (-1, -1), (-1, 1))
+    for label, (value, note) in measures.items():
+        assert turned[label] == (pytest.approx(value, nan_ok=True), note)
+
+    _, note = measure((1, 1), (-1, -1), (1,))["equal ratings"]
+    assert note == "items left out, with fewer than 2 ratings: 1"
+
+
 def figures_of(ratings, others=(), attention=(), seconds=()):
     """Return the figures of rater 1 who rated items 1, 2 …, each of which rater 2 gave another rating."""
     answers = RaterAnswers(list(enumerate(ratings, 1)), list(seconds), list(attention))

@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.options.sites import (
-    SimulateOptions,
-)
+from captau.benchmarks.options.sites import ExportOptions, SimulateOptions
 from captau.server.collect import simulation
+from captau.server.collect.commands import export
 from captau.server.collect.forms.game import GameForm
 from captau.server.collect.items.units import StudyItem, StudyUnit
 from captau.server.collect.simulation import (
@@ -218,7 +217,7 @@ def play(monkeypatch, *pages, n_answers=9, kind="constant", study="demo_game", *
         pauses.append(round(seconds, 6))
         now[0] += seconds
 
-    def join(url, nickname):
+    def join(url, nickname, path):
         joined.append((url, nickname))
         return browser
 
@@ -401,7 +400,29 @@ def test_a_simulation_is_written_as_a_run(monkeypatch, tmp_path, fault):
             simulation.run_simulation(replace(options, **changes))
 
 
-def test_participants_of_a_crowd_are_not_simulated(tmp_path):
-    path = write_study(tmp_path, "good_bad", participants="crowd")
-    with says("study small: participants is crowd; simulated participants need open"):
+@pytest.mark.parametrize("participants", ["invitation", "crowd"])
+def test_studies_by_invitation_and_of_a_crowd_are_simulated_as_they_are(tmp_path, participants):
+    path = write_study(tmp_path, "good_bad", participants=participants)
+    database = tmp_path / "try.sqlite3"
+    options = SimulateOptions(
+        study=str(path),
+        database=database,
+        players={"honest": 2},
+        answers=3,
+        output_dir=tmp_path / "run",
+    )
+    assert not simulation.run_simulation(options).fault
+
+    # What they answered is exported by the study's own file.
+    export(ExportOptions(study=str(path), database=database, output_dir=tmp_path / "gathered"))
+    ratings = pd.read_csv(tmp_path / "gathered" / "ratings.csv")
+    assert ratings["rater"].nunique() == 2
+
+
+def test_a_study_whose_annotators_have_names_is_not_simulated(tmp_path):
+    annotators = [{"first": "Ann", "second": "Ben"}]
+    path = write_study(
+        tmp_path, "thumb", participants="invitation", ratings=None, thumb={"annotators": annotators}
+    )
+    with says("study small: its images are assigned to Ann, Ben; leave thumb.annotators out"):
         simulation.run_simulation(SimulateOptions(study=str(path), output_dir=tmp_path / "run"))

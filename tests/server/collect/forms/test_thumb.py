@@ -87,6 +87,8 @@ def test_the_first_annotator_scores_all_captions_and_the_second_modifies(serve_s
     assert ratings["stage"].value_counts().to_dict() == {"score": 18, "check": 18}
     settled = pd.read_csv(tmp_path / "settled.csv")
     assert len(settled) == 3 * 6
+    assert "seconds" not in settled  # several raters settled them
+    assert "seconds" in ratings
     assert set(settled[settled["dimension"] == "recall"]["value"]) == {3, 5}
     scales = yaml.safe_load((tmp_path / "settled.yaml").read_text())["scales"]
     assert scales["precision"] == {"low": 1, "high": 5, "step": 1}

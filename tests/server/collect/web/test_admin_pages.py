@@ -7,6 +7,7 @@ import io
 import json
 import re
 import zipfile
+from html import escape
 
 import pytest
 from sqlalchemy import select
@@ -75,6 +76,29 @@ def test_signing_out_and_a_new_password_end_the_admin_s_sessions(tmp_path, monke
             browser = Browser(url)
             browser.cookies = dict(second.cookies)
             assert browser.raw("GET", "/admin")[0] == status
+
+
+def test_invitations_name_their_raters_and_those_that_nobody_used(serve_small):
+    site, url = serve_small("thumb", participants="invitation", ratings=2)
+    admin = sign_in_admin(site, url)
+    token = admin.get("/admin").hidden["token"]
+    links = {}
+    for note, many in (("Ann", 1), ("<Ben>", 1), ("", 3)):
+        page = admin.post("/admin/invitations", {"token": token, "many": many, "note": note})
+        links[note] = re.findall(r"http://\S+(/i/[\w-]+)", page.text)
+        assert page.heading == f"{many} invitation{'s' if many > 1 else ''}" + (
+            f": {escape(note)}" if note else ""
+        )
+
+    join_study(url, path=links["Ann"][0])
+    text = admin.get("/admin").text
+    assert "5 made, 1 used. Not used yet: without a note (3 links); &lt;Ben&gt;." in text
+    (code,) = (site.store.rater_code(row["id"]) for row in load_rows(site)["raters"])
+    assert re.search(rf"<td>{code}</td><td>Ann</td>", text)
+    assert "invite: 1 link (Ann)" in text
+    assert "invite: 3 links" in text
+    # Five dimensions: the page says whose agreement it shows.
+    assert "By ratings of <b>total</b>." in text
 
 
 def test_exclusion_can_be_undone_and_deletion_cannot(serve_small):
