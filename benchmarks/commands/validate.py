@@ -179,6 +179,8 @@ def _check_systems(
     words = count_of(n_captions, "caption") if n_captions else "no captions"
     if len(systems) > 1:
         words += f" of {len(systems):,} systems"
+    if _is_table(options.file):
+        notes.append("a challenge takes captions as JSON, JSON lines or a zip, and not as a table")
     return "; ".join([words, *map(_as_clause, notes)])
 
 

@@ -198,7 +198,10 @@ opens the printed link does.
         has_several=True,
     )
     title: str | None = option(
-        None, "the site's title (default: the challenge's)", takes="TEXT", is_literal=True
+        None,
+        "the site's title (default: the challenge's; captau for several)",
+        takes="TEXT",
+        is_literal=True,
     )
     database: Path | None = option(
         None,

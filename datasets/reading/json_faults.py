@@ -77,6 +77,12 @@ def describe_beginning(text: str) -> str:
 
     line = text.partition("\n")[0].rstrip("\r")
     beginning = line if len(line) <= _MOST_QUOTED else f"{line[:_MOST_QUOTED]}…"
+    columns = [column.strip(" \"'") for column in re.split("[,;\t|]", line)]
+    if len(columns) > 1 and "caption" in columns:
+        return (
+            f"not valid JSON but a table, whose first line is '{beginning}'; write a list of objects with image_id and caption, "
+            "with json.dump"
+        )
     return (
         f"not valid JSON: it begins with '{beginning}', as no list and no object does; write JSON, or a table whose first line "
         "names its columns, such as image_id,caption"

@@ -51,6 +51,11 @@ class ChallengeClient:
         try:
             with path.open("rb") as file:
                 return self._request("POST", resource, params=parameters, data=file)
+        except _TooLargeError as error:
+            size = path.stat().st_size
+            raise InputError(
+                f"{path}: {size:,} bytes, more than {self._url} takes{error}"
+            ) from error
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
 
@@ -97,7 +102,11 @@ class ChallengeClient:
             )
             is_error = response.status_code >= 400
             content_type = response.headers.get("content-type", "")
-            # An error in plain text, such as of a file that is too large, is a sentence for the user.
+            # A proxy before the site refuses large files as well, in words of its own.
+            if response.status_code == 413:
+                is_from_site = content_type.startswith("text/plain")
+                raise _TooLargeError(f" ({response.text.strip()})" if is_from_site else "")
+            # An error in plain text is a sentence for the user.
             if is_error and content_type.startswith("text/plain"):
                 raise InputError(f"{self._url}: {response.text.strip()}")
 
@@ -114,6 +123,10 @@ class ChallengeClient:
             raise InputError(f"{self._url}: {message or f'status {response.status_code}'}")
 
         return answer
+
+
+class _TooLargeError(Exception):
+    """The body of a request is too large; the text is what the site says of that, if it is the site that does."""
 
 
 class _AwayError(InputError):
@@ -136,6 +149,8 @@ def print_outcome(submission: dict[str, Any]) -> int:
 
     labels = [_label(row) for row in submission["scores"]]
     width = max(map(len, labels))
+    if any(row["ci_low"] is not None for row in submission["scores"]):
+        print(f"{'':<{width}}  {'score':>8}  95 % interval")
     for label, row in zip(labels, submission["scores"], strict=True):
         scale, decimals = _format_of(row["metric"])
         value = "—" if row["value"] is None else format_number(row["value"], scale, decimals)

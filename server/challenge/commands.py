@@ -33,7 +33,8 @@ def serve(options: ServeOptions) -> int:
         asyncio.run(add_demo_submissions(site))
 
     url = public_url(options.url, socket)
-    print(f"{site.title}: {url}/")
+    # A question has its sign already.
+    print(f"{site.title}{'' if site.title.endswith(('?', '!', '.', ':')) else ':'} {url}/")
     names = ", ".join(site.challenges)
     print(f"{names}, kept in {site.store.database.path} and {site.store.folder}")
     print(site.admin_account.sign_in_hint(url, site.setup_code), flush=True)

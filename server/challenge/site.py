@@ -59,7 +59,7 @@ class Site(WebSite):
     Args:
         store: the challenges with their submissions.
         workers: check and evaluate; None if nobody does.
-        title: of the site; empty for "captau".
+        title: of the site; empty for that of its challenge, or "captau" where there are several.
         address: the site as visitors see it.
 
     Attributes:
@@ -81,7 +81,10 @@ class Site(WebSite):
         requests = max(limit.requests for limit in limits)
         sign_ins = max(limit.logins for limit in limits)
 
-        self.title = title or "captau"
+        if not title:
+            titles = [challenge.title for challenge in store.challenges.values()]
+            title = titles[0] if len(titles) == 1 else "captau"
+        self.title = title
         template_values = {
             "title": self.title,
             "format_score": format_score,

@@ -32,6 +32,8 @@ MAX_HEAD_BYTES = 32 * 1024
 #: The most bytes of an oversized body that are read nonetheless: a client that is still sending when the
 #: connection closes would not see the answer.
 _MAX_DRAINED_BYTES = 8 << 20
+#: From so many bytes on, a limit is told in megabytes.
+_LARGE_BODY_BYTES = 10 << 20
 
 HEADERS = {
     "content-security-policy": (
@@ -54,6 +56,7 @@ class RequestGuard:
         app: the application inside.
         address: the site as visitors see it; where it is served by https, browsers are told to stay there.
         body_limit: gives the most bytes of a body by path.
+        make_page: makes a page of a message, for browsers; without it they get the text, as programs do.
     """
 
     def __init__(
@@ -61,9 +64,11 @@ class RequestGuard:
         app: ASGIApp,
         address: PublicAddress,
         body_limit: Callable[[str], int] = lambda _: MAX_BODY_BYTES,
+        make_page: Callable[[str], bytes] | None = None,
     ) -> None:
         self._app = app
         self._body_limit = body_limit
+        self._make_page = make_page
         self._host = urlsplit(address.origin).netloc
         headers = dict(HEADERS)
         if address.secure:
@@ -110,7 +115,7 @@ class RequestGuard:
         limit = self._body_limit(scope["path"])
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > limit:
-            await send_too_large(receive, send, limit)
+            await send_too_large(receive, send, limit, make_page=self._page_maker(scope))
             return
 
         n_received = 0
@@ -157,7 +162,13 @@ class RequestGuard:
                 raise  # for the server's log
 
         if is_too_large and not has_begun:
-            await send_too_large(receive, send, limit, is_read=is_read)
+            make_page = self._page_maker(scope)
+            await send_too_large(receive, send, limit, is_read=is_read, make_page=make_page)
+
+    def _page_maker(self, scope: Scope) -> Callable[[str], bytes] | None:
+        """Return what makes a page of a message where a browser asks for one."""
+        accepted = dict(scope["headers"]).get(b"accept", b"")
+        return self._make_page if b"text/html" in accepted else None
 
 
 def _head_bytes(scope: Scope) -> int:
@@ -191,7 +202,12 @@ def _is_foreign(scope: Scope, public_host: str) -> bool:
 
 
 async def send_too_large(
-    receive: Receive, send: Send, limit: int, *, is_read: bool = False
+    receive: Receive,
+    send: Send,
+    limit: int,
+    *,
+    is_read: bool = False,
+    make_page: Callable[[str], bytes] | None = None,
 ) -> None:
     """Refuse a body after reading what is on its way; after its end a server has nothing more to receive."""
     n_received = 0
@@ -200,13 +216,23 @@ async def send_too_large(
         n_received += len(message.get("body", b""))
         is_read = not message.get("more_body", False)
 
-    await _send_text(send, 413, f"At most {limit // 1024:,} kB are taken.\n")
+    # Files have their limit in whole megabytes; what a form holds beside one is not counted there.
+    most = f"{limit >> 20:,} MB" if limit >= _LARGE_BODY_BYTES else f"{limit // 1024:,} kB"
+    text = f"At most {most} are taken."
+    if make_page is None:
+        await _send_text(send, 413, f"{text}\n")
+    else:
+        await _send_body(send, 413, make_page(text), b"text/html; charset=utf-8")
 
 
 async def _send_text(send: Send, status: int, text: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    await _send_body(send, status, text.encode(), b"text/plain; charset=utf-8")
+
+
+async def _send_body(send: Send, status: int, body: bytes, content_type: bytes) -> None:
+    headers = [(b"content-type", content_type), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text.encode()})
+    await send({"type": "http.response.body", "body": body})
 
 
 #: Scripts, styles and the icon of every site.
@@ -265,7 +291,13 @@ def build_application(
     app.mount(f"{site.base}/static", StaticFiles(directory=STATIC_FOLDER), "static")
     for error_type, handler in make_error_handlers(site, home).items():
         app.add_exception_handler(error_type, handler)
-    app.add_middleware(RequestGuard, address=site.address, body_limit=body_limit)
+
+    def make_page(message: str) -> bytes:
+        return bytes(message_page(site, 413, message, back=home).body)
+
+    app.add_middleware(
+        RequestGuard, address=site.address, body_limit=body_limit, make_page=make_page
+    )
     return app
 
 

@@ -41,7 +41,7 @@ _BEARER = {"www-authenticate": "Bearer"}
 _RETRY = {"retry-after": "5"}
 #: The status, the message and the headers of each error; `{}` is the error's own text.
 _ERRORS: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
-    InvalidTokenError: (401, "a token is needed: Authorization: Bearer TOKEN", _BEARER),
+    InvalidTokenError: (401, "{}", _BEARER),
     NotFoundError: (
         404,
         "the site shows you nothing of this name; check the challenge, or the id of the submission",
@@ -99,11 +99,13 @@ async def authenticate(request: Request, site: CurrentSite) -> Account:
     """
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise InvalidTokenError
+        raise InvalidTokenError("a token is needed: Authorization: Bearer TOKEN")
 
     account = await site.tokens.find_account(token.strip())
     if account is None:
-        raise InvalidTokenError
+        raise InvalidTokenError(
+            "the site does not know this token, or it was revoked; make one on your account page"
+        )
 
     return account
 

@@ -109,7 +109,8 @@ class Participants:
 
         c.execute(insert(invitations), rows)
         links = "1 link" if n_invitations == 1 else f"{n_invitations} links"
-        log_event(c, now, "invite", None, f"{links} ({note})" if note else links)
+        # Without the note: a participant who is deleted leaves no name behind.
+        log_event(c, now, "invite", None, links)
 
         return tokens
 

@@ -101,6 +101,16 @@
     form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(check, 300); });
   }
 
+  // A file beyond the site's limit is refused before it travels.
+  for (const input of document.querySelectorAll("input[type=file][data-most]")) {
+    input.addEventListener("change", () => {
+      const file = input.files[0];
+      const isTooLarge = file && file.size > Number(input.dataset.most);
+      input.setCustomValidity(isTooLarge ? input.dataset.tooLarge : "");
+      if (isTooLarge) input.reportValidity();
+    });
+  }
+
   // Show a submission's progress; when its state changes, load the page again.
   const progress = document.querySelector("[data-poll]");
   if (progress) {

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from captau.datasets.reading.caption_files import read_candidates, read_references
+from captau.datasets.reading.json_faults import describe_beginning
 from captau.datasets.reading.json_files import read_json
 from captau.datasets.reading.table import Columns
 from tests.conftest import says
@@ -80,6 +81,14 @@ def test_what_is_no_json_is_named(content: str, said: str, tmp_path: Path) -> No
     for name in ("c.json", "c.txt"):
         with says(said):
             read_candidates(write(tmp_path / name, content))
+
+
+def test_a_table_where_json_is_needed_is_called_one() -> None:
+    for line in ("image_id,caption", '"caption";"image_id"', "image\tcaption\tsystem"):
+        said = describe_beginning(f"{line}\n1,a dog\n")
+        assert said.startswith(f"not valid JSON but a table, whose first line is '{line}'; write")
+    for line in ("caption", "a caption, and a dog", "a,b"):
+        assert describe_beginning(line).startswith("not valid JSON: it begins with")
 
 
 def test_lines_may_end_as_on_old_macs(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 import requests
 
 from captau.benchmarks.options.sites import SubmitOptions
+from captau.datasets.errors import InputError
 from captau.server.challenge import client as module
 from captau.server.challenge import commands
 from captau.server.challenge.client import ChallengeClient, print_outcome
@@ -64,6 +65,24 @@ def test_a_file_is_sent_with_its_name(monkeypatch, tmp_path):
         client.submit(tmp_path / "b.json", "small")
 
 
+@pytest.mark.parametrize(
+    ("refusal", "words"),
+    [
+        (answer("At most 32 MB are taken.\n", 413, "text/plain"), " (At most 32 MB are taken.)"),
+        (answer("<html>nginx</html>", 413, "text/html"), ""),
+    ],
+)
+def test_a_file_that_is_too_large_is_named_also_where_a_proxy_refuses_it(
+    monkeypatch, tmp_path, refusal, words
+):
+    path = tmp_path / "a.json"
+    path.write_text("x" * 1234)
+    client, _, _ = make_client(monkeypatch, refusal)
+    with pytest.raises(InputError) as error:
+        client.submit(path, "small")
+    assert str(error.value) == f"{path}: 1,234 bytes, more than {SITE} takes{words}"
+
+
 def test_a_site_that_is_away_is_asked_five_times(monkeypatch):
     """With pauses of 2, 4, 6 and 8 seconds."""
     away = requests.ConnectionError()
@@ -93,7 +112,7 @@ def test_pauses_between_looks_grow_to_two_seconds(monkeypatch):
         (answer({"error": "gone"}, 400), f"{SITE}: gone"),
         (answer({"error": ""}, 500), f"{SITE}: status 500"),
         (answer(["x"], 404), f"{SITE}: status 404"),
-        (answer("too large", 413, "text/plain; charset=utf-8"), f"{SITE}: too large"),
+        (answer("gone for now", 503, "text/plain; charset=utf-8"), f"{SITE}: gone for now"),
         (answer(ValueError("x")), f"{SITE}: ValueError; is that the site?"),
         (
             answer(requests.exceptions.JSONDecodeError("x", "y", 0), 200, ""),
@@ -124,6 +143,7 @@ def test_outcomes_are_printed_with_their_status(capsys):
     assert print_outcome({"state": "scored", "summary": "a.json: valid", "scores": scores}) == 0
     assert capsys.readouterr() == (
         "a.json: valid\n"
+        "              score  95 % interval\n"
         "cider, c5      98.8  90.0 to 105.0\n"
         "rouge_l           —\n"
         "x, c40      12.5000\n",

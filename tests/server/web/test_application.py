@@ -125,6 +125,12 @@ def test_other_origins_long_bodies_and_large_numbers_are_refused(served):
     status, headers, body = ask(f"{base}/number/1", "POST", b"x" * (limit + 1))
     assert (status, body) == (413, "At most 64 kB are taken.\n")
     assert headers["connection"] == "close"
+    # A browser gets a page of the site, with a way on.
+    accept = "text/html,application/xhtml+xml,*/*;q=0.8"
+    status, headers, body = ask(f"{base}/number/1", "POST", b"x" * (limit + 1), Accept=accept)
+    assert (status, headers["content-type"]) == (413, "text/html; charset=utf-8")
+    assert "<h1>At most 64 kB are taken.</h1>" in body
+    assert f'href="{base}/' in body
 
 
 @pytest.mark.parametrize(("n_pieces", "n_read"), [(3, 3), (8, 8), (20, 8)])

@@ -215,7 +215,7 @@ def test_invalid_requests_are_refused_with_a_message(site):
     assert post(site, site.member, "x", file="a" * 201).status_code == 422
     too_large = post(site, site.member, " " * (33 << 20))  # more than limits.megabytes
     assert too_large.status_code == 413
-    assert too_large.text.startswith("At most 32,832 kB are taken")
+    assert too_large.text.startswith("At most 32 MB are taken")
     assert post(site, site.member, "[]").status_code == 201
     site.work()
 
@@ -227,8 +227,12 @@ def test_the_client_reports_errors(site, tmp_path):
     path.write_text("[]")
     with says("the site shows you nothing of this name"):
         ChallengeClient(site.url, site.member).submit(path, "other")
-    with says("a token is needed"):
+    with says("the site does not know this token, or it was revoked"):
         ChallengeClient(site.url, "nobody").submit(path, "small_captions")
+    path.write_text(" " * (33 << 20))
+    with says(f"{path}: 34,603,008 bytes, more than {site.url} takes (At most 32 MB are taken.)"):
+        ChallengeClient(site.url, site.member).submit(path, "small_captions")
+    path.write_text("[]")
     with says("127.0.0.1:1"):
         ChallengeClient("http://127.0.0.1:1", "x").submit(path, "small_captions")
     with pytest.raises(InputError, match="this is not an answer of captau serve"):

@@ -129,3 +129,15 @@ def test_times_and_half_widths_are_printed_as_in_tables():
     score = Score(value=0.52345, low=0.5, high=0.5234567, half_width=0.01172835)
     assert format_score(0.52345, column) == "52.3"
     assert format_half_width(score, column) == "1.2"
+
+
+def test_a_site_of_one_challenge_has_its_title_unless_another_is_given(tmp_path):
+    path = write_challenge(tmp_path, "small")
+    site = make_site(tmp_path, path)
+    assert site.title == "The small challenge"
+    assert (
+        "<strong>The small challenge</strong>"
+        in site.render("message.html", message="x", back="/").body.decode()
+    )
+    site.store.database.close()
+    assert make_site(tmp_path, path, title="Ours").title == "Ours"

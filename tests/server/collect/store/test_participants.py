@@ -137,7 +137,8 @@ def test_a_deleted_participant_leaves_nothing_but_the_deletion(open_store):
     assert [(i["id"], i["rater"]) for i in rows["invitations"]] == [(2, 2)]
     assert {s["rater"] for s in load(store, serves)} == {2}
     assert [(e["action"], e["rater"], e["why"]) for e in rows["events"]] == [
-        ("delete", 1, "they asked for it")
+        ("invite", None, "2 links"),
+        ("delete", 1, "they asked for it"),
     ]
     (token,) = run(store.participants.invite("lab", 1))
     assert run(store.participants.join("", "", token)) == 3  # the number is nobody else's
