@@ -188,13 +188,13 @@ class Reward(TrainerReward):
         references: Sequence[str | Sequence[str]] | None = None,
     ) -> list[float]:
         subject = f"reward {self.metric.spec}"
-        if isinstance(captions, str) and images is None and references is None:
+        if isinstance(captions, str):
             raise InputError(f"{subject}: captions are {captions!r}, not a list of texts")
         for column, words in ((images, "images"), (references, "sets of references")):
-            # The length of a single text is its number of letters, which may be that of the column by chance.
-            is_single_text = isinstance(captions, str)
-            if column is not None and (is_single_text or len(captions) != len(column)):
-                raise InputError(f"{subject}: {len(captions)} captions and {len(column)} {words}")
+            if column is not None and len(captions) != len(column):
+                raise InputError(
+                    f"{subject}: the number of captions is {len(captions)}, and of {words} {len(column)}"
+                )
 
         for i, caption in enumerate(captions):
             if not isinstance(cast(object, caption), str):

@@ -192,6 +192,9 @@ def _full_key(key: str, options: Mapping[str, Option]) -> str:
     # Of a score that is filtered, `keep.dataset` is no dataset to score, as which other commands take the word.
     if key in options or not full_keys or full_keys == ["keep.dataset"]:
         return key
+    # `seed=3` beside an option `seeds` may as well be that one with its last letter left out.
+    if f"{key}s" in options:
+        full_keys.insert(0, f"{key}s")
     if len(full_keys) > 1:
         raise InputError(f"{key}= may be {' or '.join(full_keys)}; write one of them")
     return full_keys[0]

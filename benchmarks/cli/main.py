@@ -187,7 +187,9 @@ def _read_own_files(command: Command, words: list[str]) -> list[str]:
     return words
 
 
-#: What a stopped command leaves in place, by the first word of its name.
+#: Commands that score nothing, or keep no score: what they would write is not there, or as it was.
+_LEAVES_NOTHING = ("check", "cite", "plot", "report", "submit", "table", "validate")
+#: What another stopped command leaves in place, by the first word of its name.
 _LEFT_IN_PLACE = {
     "data": "what was downloaded",
     "train": "what was trained",
@@ -201,7 +203,8 @@ def _stopped_line(words: list[str]) -> str:
     if not words or words[0] in ("-sc", "--shell-completion"):
         return ""
     results = _LEFT_IN_PLACE.get(words[0], "what was scored")
-    if words[0] not in _LEFT_IN_PLACE and "cache.use=false" in words:
+    keeps_no_scores = words[0] not in _LEFT_IN_PLACE and "cache.use=false" in words
+    if words[0] in _LEAVES_NOTHING or keeps_no_scores:
         return "stopped"
     return f"stopped; {results} is kept"
 

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...datasets.schema import CaptionSet
@@ -350,6 +352,12 @@ def _set_dictionary(plain: dict[str, Any], parameter: Parameter, values: Any) ->
 
 def _set_datasets(plain: dict[str, Any], value: Any) -> dict[str, CaptionSet]:
     """Set the datasets that are named, and return those that are in memory, by name."""
+    if isinstance(value, pd.DataFrame):
+        raise InputError(
+            "dataset is a DataFrame; a name, a captau.CaptionSet or a list of these is expected (docs/own_judgements.md reads a "
+            "table of ratings)"
+        )
+
     entries: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
     loaded: dict[str, CaptionSet] = {}
     given_names: list[Any] = []

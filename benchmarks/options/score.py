@@ -108,7 +108,9 @@ def _stem(path: Path) -> str:
 
 
 #: Captions of one system, and a set of references: a file, or what its JSON would hold, or a DataFrame.
-Captions: TypeAlias = str | Path | Mapping[Any, str] | Sequence[Mapping[str, Any]] | pd.DataFrame
+Captions: TypeAlias = (
+    str | Path | Mapping[Any, str] | Sequence[Mapping[str, Any]] | pd.DataFrame | pd.Series
+)
 References: TypeAlias = (
     str
     | Path
@@ -116,6 +118,7 @@ References: TypeAlias = (
     | Sequence[Mapping[str, Any]]
     | Mapping[str, Any]
     | pd.DataFrame
+    | pd.Series
 )
 
 
@@ -135,6 +138,7 @@ def captions_from_python(value: Any, key: str) -> tuple[NamedFile, ...]:
     )
     files: Sequence[NamedFile] = ()
     if are_paths:
+        _check_no_captions(paths, key)
         files = files_of(list(map(str, paths)), key)
     elif key == "candidates" and _has_systems(value):
         if value["system"].isna().any():
@@ -160,6 +164,32 @@ def captions_from_python(value: Any, key: str) -> tuple[NamedFile, ...]:
                 f"{key}: {file.path} is a large set, in shards; the command captau score takes it (docs/large_sets.md)"
             )
     return tuple(files)
+
+
+def _check_no_captions(paths: Sequence[str | Path], key: str) -> None:
+    """Check that a list of files is none of captions.
+
+    Raises:
+        InputError: on a text of several words that is neither the name nor the path of a file.
+    """
+    for text in paths:
+        # `base=my captions.json` names a file as well.
+        if not isinstance(text, str) or len(text.split()) < 2 or set(text) & set("=/\\"):
+            continue
+
+        path = expand_home(text)
+        has_ending = len(path.suffix) > 1 and " " not in path.suffix
+        try:
+            is_there = path.exists()
+        except OSError:
+            # A caption may be longer than a file's name can be.
+            is_there = False
+
+        if not has_ending and not is_there:
+            raise InputError(
+                f"{key}: a text is a file, and there is no file {text!r}; captions are given with their images: "
+                '{"1.jpg": "a dog runs"}'
+            )
 
 
 def _has_systems(value: Any) -> TypeGuard[pd.DataFrame]:
@@ -211,6 +241,10 @@ def _in_memory(value: Any, key: str, name: str = "") -> NamedFile:
         InputError: where they are of another kind.
     """
     where = f"{key} {name}".strip()
+    if isinstance(value, pd.Series):
+        if not value.index.is_unique:
+            raise InputError(f"{where}: an image id is twice in the index of the Series; keep one")
+        value = value.to_dict()
     if not isinstance(value, Mapping | list | tuple | pd.DataFrame):
         raise InputError(
             f"{where}: a path, a dict, a list of dicts or a DataFrame is expected, and not {type(value).__name__}"
@@ -218,6 +252,9 @@ def _in_memory(value: Any, key: str, name: str = "") -> NamedFile:
     if isinstance(value, pd.DataFrame):
         if not value.columns.is_unique:
             raise InputError(f"{where}: two columns have one name; keep one")
+        # A table is often kept by its images.
+        if value.index.name == "image_id" and "image_id" not in value.columns:
+            value = value.reset_index()
         value = value.to_dict("records")
     elif isinstance(value, Mapping):
         n_keys = len(value)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from ...datasets.errors import InputError
 from ..runs.html_table import html_of
 from ..runs.latex_table import join_latex
 from ..runs.markdown_table import markdown_of
-from ..runs.tables import ResultTable, frame_of
+from ..runs.tables import ResultTable, count_of, frame_of
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -42,7 +43,15 @@ class PrintedTables:
 
         Args:
             number: which of `tables`, from 0.
+
+        Raises:
+            InputError: where there is no such table.
         """
+        n_tables = len(self.tables)
+        if not -n_tables <= number < n_tables:
+            raise InputError(
+                f"there is no table {number}; there are {count_of(n_tables, 'table')}, and the first is table 0"
+            )
         return frame_of(self.tables[number])
 
     def to_markdown(self) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pandas as pd
 
 from ..statistics.coefficients.coefficient import find_coefficient
@@ -440,7 +441,12 @@ def frame_of(table: ResultTable) -> pd.DataFrame:
     columns: list[pd.Series] = []
     for number in range(len(heads)):
         values = [_plain_value(row.cells[number]) for row in rows]
-        columns.append(pd.Series(values, index))
+        # A column of dashes alone is one of numbers that nobody has.
+        has_dashes = any(str(row.cells[number]) == MISSING for row in rows)
+        if has_dashes and all(value is None for value in values):
+            columns.append(pd.Series(np.nan, index))
+        else:
+            columns.append(pd.Series(values, index))
     frame = pd.concat(columns, axis=1) if columns else pd.DataFrame(index=index)
     frame.columns = pd.Index(heads)
     return frame

@@ -299,6 +299,5 @@ def _no_match(
         return InputError(
             f"{message}; by {best.words}, {len(best.renamed):,} of {n_ids:,} images would match; rename the others"
         )
-    return InputError(
-        f"{message}; none of the {n_ids:,} images matches by any rule; use one kind of id"
-    )
+    outcome = f"none of the {n_ids:,} images matches" if n_ids > 1 else "it does not match"
+    return InputError(f"{message}; {outcome} by any rule; use one kind of id")

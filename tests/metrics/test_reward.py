@@ -153,8 +153,8 @@ def test_a_reward_that_cannot_be_made(spec, keywords, message):
     ("captions", "images", "message"),
     [
         (["a"], ["moon"], "it was not prepared for image 'moon'"),
-        (["a", "b"], ["park"], "2 captions and 1 images"),
-        ("ab", ["park", "park"], "2 captions and 2 images"),
+        (["a", "b"], ["park"], "the number of captions is 2, and of images 1"),
+        ("ab", ["park", "park"], "captions are 'ab', not a list of texts"),
         ([None], ["park"], "caption 0 is None, not a text"),
     ],
 )
@@ -206,7 +206,7 @@ def test_a_call_without_what_the_metric_needs_says_so():
         captau.reward("rouge_l")(["a dog"])
     with says("reward cider: references of a call need df=FILE"):
         captau.reward("cider", REFERENCES)(["a dog"], references=[["a dog"]])
-    with says("reward rouge_l: 1 captions and 2 sets of references"):
+    with says("reward rouge_l: the number of captions is 1, and of sets of references 2"):
         captau.reward("rouge_l")(["a dog"], references=["a", "b"])
     with says("caption 0 has no references"):
         captau.reward("rouge_l")(["a dog"], references=[[]])

@@ -267,3 +267,18 @@ def test_columns_of_one_file_are_options_of_captions(command: str) -> None:
 def test_words_that_cannot_be_spelt_in_full_are_an_error(typed: str, parts: list[str]) -> None:
     with says(*parts):
         spell_out(COMMANDS["bench"], typed.split(" "))
+
+
+@pytest.mark.parametrize(
+    ("command", "typed", "meanings"),
+    [
+        ("train", "seed=3", "seeds or statistics.seed"),
+        ("score", "metric=cider", "metrics or keep.metric"),
+    ],
+)
+def test_a_word_whose_plural_is_an_option_may_be_that_one(
+    command: str, typed: str, meanings: str
+) -> None:
+    """`seed=3` of a training was read as the seed of intervals, and the rater was that of seed 0."""
+    with says(f"{typed.partition('=')[0]}= may be {meanings}; write one of them"):
+        spell_out(COMMANDS[command], [typed])

@@ -57,6 +57,8 @@ def end_runs_by(monkeypatch: pytest.MonkeyPatch, raised: BaseException | None) -
     (KeyboardInterrupt(), ["collect"], 130, "captau: stopped; every answer that was acknowledged is kept\n"),
     (KeyboardInterrupt(), ["serve"], 130, "captau: stopped; every submission that was acknowledged is kept\n"),
     (KeyboardInterrupt(), ["bench", "cache.use=false"], 130, "captau: stopped\n"),
+    (KeyboardInterrupt(), ["plot"], 130, "captau: stopped\n"),
+    (KeyboardInterrupt(), ["check", "baseline=b.yaml"], 130, "captau: stopped\n"),
     (KeyboardInterrupt(), ["-sc", "query=bash"], 130, ""),
     (OSError(errno.ENAMETOOLONG, "File name too long", "x"), ["bench"], 2, "captau: x: File name too long\n"),
     (OSError(errno.ELOOP, "Too many links", "x"), ["bench"], 2, "captau: x: Too many links\n"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import captau
@@ -134,6 +135,11 @@ def len_of(caption: str) -> float:
         ("agree", {"protocol": {"ties": "keep"}}, "unknown option of protocol 'ties'"),
         ("bench", {"protocol": "umic"}, "unknown protocol 'umic'"),
         ("bench", {"dataset": "dmeo"}, "unknown dataset 'dmeo'"),
+        (
+            "bench",
+            {"dataset": pd.DataFrame({"image_id": [1]})},
+            "dataset is a DataFrame; a name, a",
+        ),
         ("bench", {"dataset": ()}, "dataset is empty"),
         ("reproduce", {"paper": "umic"}, "unknown paper 'umic'"),
         ("rank", {"by": "votes"}, "unknown rank.by 'votes'"),

@@ -51,8 +51,14 @@ def from_files(tmp_path_factory: pytest.TempPathFactory) -> ScoreResults:
 
 @pytest.mark.parametrize(
     "candidates",
-    [CAPTIONS, RESULT_ROWS, pd.DataFrame(RESULT_ROWS)],
-    ids=["dict", "rows", "frame"],
+    [
+        CAPTIONS,
+        RESULT_ROWS,
+        pd.DataFrame(RESULT_ROWS),
+        pd.DataFrame(RESULT_ROWS).set_index("image_id"),
+        pd.Series(CAPTIONS),
+    ],
+    ids=["dict", "rows", "frame", "frame by image", "series"],
 )
 @pytest.mark.parametrize(
     "references",
@@ -107,6 +113,13 @@ def test_several_systems_come_by_name(form: str, tmp_path: Path) -> None:
         ([{"image_id": 1}], r"candidates:1: entry 0: 'caption' is missing"),
         ({"1": {"a set"}}, "candidates: a set is in it; image ids and texts are expected"),
         ({}, "candidates: it contains no captions"),
+        (["a dog runs.", "two men"], "there is no file 'a dog runs.'; captions are given with"),
+        (["a dog " * 100], "captions are given with their images"),
+        (["base=a dog.json", "x"], "a dog.json: cannot be read"),
+        (
+            pd.Series(["a", "b"], index=["1", "1"]),
+            "an image id is twice in the index of the Series",
+        ),
         ("shards/*.parquet", "large set, in shards; the command captau score takes it"),
         ({"mine": {"1": "a"}, "base": 5}, "candidates base: a path, a dict, a list"),
         ({1: "a", "1": "b"}, "candidates: an image id is there twice, as a number and as text"),
@@ -267,6 +280,9 @@ def test_tables_are_printed_one_below_the_other() -> None:
     assert repr(results) == text
     assert results.table().loc["r", "x"] == "one"
     assert results.table(1).loc["r", "x"] == "two"
+    assert results.table(-1).loc["r", "x"] == "two"
+    with pytest.raises(captau.InputError, match="there is no table 2; there are 2 tables, and the"):
+        results.table(2)
     page = results._repr_html_()
     assert page.count("<table") == 2
     assert page.index("one") < page.index("two")

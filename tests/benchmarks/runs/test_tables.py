@@ -423,6 +423,9 @@ def test_a_frame_of_a_table() -> None:
     assert frame["note"].tolist() == ["x", "1"]
     assert frame["n"].tolist() == ["5", "6"]
     assert frame["note ±"].isna().all()
+    # Without any value a column of dashes is NaN, as others are where they have one.
+    dashes = frame_of(ResultTable("t", "metric", ["score"], [Row("a", [MISSING])]))
+    assert str(dashes.dtypes["score"]) == "float64"
 
 
 def test_cells_hold_the_number_that_they_show() -> None:
