@@ -30,8 +30,8 @@ MAX_BODY_BYTES = 64 * 1024
 #: The most bytes of a request's address and headers.
 MAX_HEAD_BYTES = 32 * 1024
 #: The most bytes of an oversized body that are read nonetheless: a client that is still sending when the
-#: connection closes would not see the answer.
-_MAX_DRAINED_BYTES = 8 << 20
+#: connection closes would not see the answer, and a proxy would answer 502. `nginx.conf` lets so many through.
+_MAX_DRAINED_BYTES = 64 << 20
 #: From so many bytes on, a limit is told in megabytes.
 _LARGE_BODY_BYTES = 10 << 20
 

@@ -45,6 +45,7 @@
     } catch {
       delete form.dataset.sent;
       lost.textContent = lost.dataset.lost;
+      lost.scrollIntoView({ block: "nearest" });
       return;
     }
     try {

@@ -116,6 +116,9 @@ def test_zoom_back_button_and_second_tab_work(chromium, tmp_path):
         page.click(".picture")
         assert page.is_visible("dialog img")
         assert page.evaluate("document.querySelector('dialog img').naturalWidth") == 40
+        sizes = [page.locator(f"{s} img").bounding_box()["width"] for s in ("dialog", ".picture")]
+        assert sizes[0] > 1.5 * sizes[1]
+        assert page.locator("dialog button").bounding_box()["width"] <= 390
         page.keyboard.press("Escape")
         assert not page.is_visible("dialog img")
         tab = chromium_page.context.new_page()
@@ -167,6 +170,8 @@ def test_without_a_connection_the_page_stays_and_the_answer_is_sent_later(
         chromium_page.context.set_offline(True)
         page.click(button)
         page.wait_for_selector("text=There is no connection to the site.")
+        message = page.locator("[data-lost]").bounding_box()
+        assert 0 <= message["y"] <= 801 - message["height"]  # in sight
         assert load_rows(site)["answers"] == []
         assert page.locator("input:checked").count() == page.locator(".levels").count()
 

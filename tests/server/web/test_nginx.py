@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from captau.server.web.application import RequestGuard
+from captau.server.web.site import PublicAddress
 from tests.conftest import serving
 from tests.server.web.test_listener import ENDLESS, GET, POST, app, connect, is_served, read_health
 
@@ -118,3 +120,17 @@ def test_the_proxy_limits_the_requests_of_an_address_at_a_time(app, tmp_path):
             connection.close()
         time.sleep(0.2)
         assert is_served(url)
+
+
+def test_the_site_s_refusal_of_a_long_body_comes_through_the_proxy(app, tmp_path):
+    """A site that closed the connection while the proxy was still sending would make it answer 502."""
+    size = 40 << 20
+    guarded = RequestGuard(app, PublicAddress())
+    # The proxy keeps so long a body in the test's folder, which is its owner's.
+    changes = [("daemon off;", "user root; daemon off;")]
+    with behind_nginx(guarded, tmp_path, changes) as url:
+        for _ in range(5):
+            with closing(connect(url)) as client:
+                client.settimeout(60)
+                client.sendall(POST + f"content-length: {size}\r\n\r\n".encode() + b"x" * size)
+                assert read_status(client) == 413
