@@ -20,6 +20,7 @@ from ...benchmarks.statistics.bootstrap import RESAMPLED_INTERVALS, StatisticsOp
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
+from ...datasets.reading.judgement_options import JudgementOptions
 from ...datasets.reading.source_files import sha256
 from ...datasets.reading.yaml_document import YamlDocument
 from ...datasets.reading.yaml_model import (
@@ -476,6 +477,12 @@ def _read_dataset_options(
         raise document.error(keys, message)
 
     options = dict(entries.ratings or {})
+    for field in fields(JudgementOptions):
+        # Names of columns; the file's reader looks for them, and for signs in them.
+        value = options.get(field.name, field.default)
+        is_text = field.type in ("str", "str | None")
+        if is_text and value != field.default and not isinstance(value, str):
+            raise document.error((*keys, field.name), f"{value!r}: a text is expected")
     if "path" in options:
         options["path"] = str(folder / expand_home(str(options["path"])))
 
