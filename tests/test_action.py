@@ -167,6 +167,15 @@ def test_the_check_itself(tmp_path, monkeypatch):
     assert int(suite.get("failures", 0)) == len(list(suite.iter("failure"))) > 0
 
 
+def test_the_summary_says_why_nothing_was_compared(tmp_path, monkeypatch):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    ended = run("Check", tmp_path, Path(sys.executable).parent, baseline="none.yaml")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("captau: no baseline none.yaml; ")
+    summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert summary == f"### captau check\n\nNothing was compared: {ended.stderr}"
+
+
 def test_a_function_of_the_baseline_runs_where_the_input_allows_it(tmp_path):
     ours = Path(sys.executable).parent
     (tmp_path / "mine.py").write_text("def words(items):\n    return [1.0] * len(items)\n")

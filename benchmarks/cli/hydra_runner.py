@@ -33,7 +33,7 @@ from ...datasets.errors import InputError
 from ...metrics.progress import draw_no_bars
 from ...metrics.spec_text import split_at_commas
 from ..options.declaration import Composed
-from ..runs.output_folder import HYDRA_FOLDER, RUN_FILE, temporary_of
+from ..runs.output_folder import HYDRA_FOLDER, RUN_FILE, remove_leftovers, temporary_of
 from .command import Command, Outcome
 from .hydra_config import QUIET, register
 from .hydra_errors import COMPOSITION_ERRORS, explain, explain_interpolation
@@ -230,6 +230,8 @@ def _settle_files(temporary: Path, is_done: bool) -> None:
         if is_done and temporary.is_dir():
             shutil.rmtree(folder, ignore_errors=True)
             temporary.rename(folder)
+            # Those of a run that was killed here, and that this one went on with.
+            remove_leftovers(folder.parent, HYDRA_FOLDER.removeprefix("."))
     shutil.rmtree(temporary, ignore_errors=True)
 
 

@@ -118,7 +118,7 @@ def write_file(path: Path, content: bytes) -> None:
             return
 
         path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(path.parent, re.escape(path.name))
+        remove_leftovers(path.parent, re.escape(path.name))
         write([content], temporary)
         temporary.replace(path)
     except BaseException as error:
@@ -130,7 +130,7 @@ def write_file(path: Path, content: bytes) -> None:
         raise unwritable(path, error, "name another file") from error
 
 
-def _sweep(folder: Path, name: str = ".+") -> None:
+def remove_leftovers(folder: Path, name: str = ".+") -> None:
     """Remove temporary files of killed runs whose name matches, and keep the run that one had moved aside."""
     for path in folder.glob(".*.tmp"):
         match = re.fullmatch(rf"\.({name})\.(\d+)\.tmp", path.name)
@@ -320,7 +320,7 @@ class OutputFolder:
         """
         temporaries = {name: temporary_of(self.path / name) for name in files}
         # What a killed process left behind, so that it does not stay for ever.
-        _sweep(self.path)
+        remove_leftovers(self.path)
 
         try:
             for name, content in files.items():

@@ -178,7 +178,14 @@ def test_engine_local_gives_the_scores_of_a_small_file(rows, tmp_path, capsys):
         "metrics=[bleu_4,cider]",
     ]
     assert command(*words, f"output_dir={tmp_path / 'small'}", "statistics.interval=none") == 0
+    # A run in the folder of one that was killed takes its files of Hydra away, and no living run's.
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for pid in (ended.pid, os.getppid()):
+        (tmp_path / "large" / f".hydra.{pid}.tmp").mkdir(parents=True)
     assert command(*words, f"output_dir={tmp_path / 'large'}", "engine=local", "workers=0") == 0
+    left = {path.name for path in (tmp_path / "large").glob(".hydra*")}
+    assert left == {".hydra", f".hydra.{os.getppid()}.tmp"}
     printed = capsys.readouterr().out
     assert "90 captions in" in printed
     # Once below each table; how CIDEr is computed is told of a large set alone, unless notes=full asks.
