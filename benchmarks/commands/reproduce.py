@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from ..evaluation.papers.published_numbers import (
     mark_printed,
     paper_files,
     read_published,
+    short_citation,
 )
 from ..evaluation.papers.published_sources import Cells, TableCell
 from ..evaluation.papers.published_tables import TableRebuilder
@@ -70,6 +72,8 @@ _PRINTED_SIGNS = {
         "p: printed of the paper's rater; the number before it is of your own, and they are not compared.",
     ),
 }
+#: The signs of coefficients that rows of papers' files name.
+_SYMBOLS = {"tau": "τ", "kappa": "κ"}
 
 
 def run(options: ReproduceOptions) -> Results:
@@ -295,7 +299,8 @@ def _comparison_table(
     for row in table.rows:
         # A row that the paper leaves empty is not rebuilt.
         if any((row, column) in cells for column in columns):
-            rows.append(Row(row, [cells.get((row, column), "") for column in columns]))
+            label = _with_symbol(row)
+            rows.append(Row(label, [cells.get((row, column), "") for column in columns]))
 
     is_complete = MISSING not in cells.values()
     notes = [] if is_complete else [f"{MISSING}: not computed, see comparison.csv."]
@@ -304,9 +309,14 @@ def _comparison_table(
             notes.append(words)
     if table_notes := table.difference_notes:
         notes.append(f"Note: {'; '.join(table_notes)}.")
-    title = f"{paper}, {table.table}: {table.title}"
+    title = f"{short_citation(paper)}, {table.table}: {table.title}"
     heads = [_head_of(column) for column in columns]
     return ResultTable(title, "", heads, rows, notes=[*notes, *copies_notes])
+
+
+def _with_symbol(row: str) -> str:
+    """Return a row's label, with the sign of a coefficient where a paper's file has its name, as `tau_X-YZ`."""
+    return re.sub(r"^(tau|kappa)(?=_|$)", lambda match: _SYMBOLS[match[0]], row)
 
 
 def _head_of(column: str) -> str | Column:

@@ -11,6 +11,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 
+from .latex_layout import (
+    PAGE_HEIGHT,
+    SMALLEST,
+    STACKED,
+    TURNED,
+    USUAL_GAP,
+    WHOLE,
+    Layout,
+    Placement,
+    count_panels,
+    estimate_height,
+    layout_of_page,
+    place,
+)
 from .latex_text import break_signature, escape_latex
 from .tables import (
     MISSING,
@@ -24,21 +38,6 @@ from .tables import (
     split_head,
 )
 
-#: Up to so many datasets with a column each have whole heads; those of more are turned or folded.
-_MOST_BESIDE = 3
-#: The width of a column of a two-column article, in points.
-_TEXT_COLUMN = 225
-#: The width of the text of a one-column article, in points.
-_TEXT_WIDTH = 340
-#: The sizes of type that a table may have, with the mean width of a character in points.
-_SIZES = {"": 4.9, r"\scriptsize": 3.7}
-#: The smallest of them, and the height of its lines and of those of notes in it, in points.
-_SMALLEST = r"\scriptsize"
-_LINE_HEIGHTS = {"": 12.0, _SMALLEST: 8.5}
-#: The height that a table may have before it is set in the smallest type, in points; a page has some 550.
-_PAGE_HEIGHT = 500
-#: A table that is more times as wide as a page is divided into panels, one below the other, and not made smaller.
-_MOST_SHRUNK = 1.2
 #: So many tables may be floats; LaTeX before 2015 had room for 18 that wait for a place.
 _MOST_FLOATS = 12
 #: So many rows take most of a page.
@@ -52,19 +51,27 @@ def latex_of(table: ResultTable) -> str:
     stand under one another.
     """
     table = table.with_marks()
-    size, is_wide = _choose_size(table)
-    is_tall = _estimate_height(table, size, is_wide=is_wide) > _PAGE_HEIGHT
+    placement = place(table)
+    is_wide = placement.is_wide
+    is_tall = estimate_height(table, placement.layout.size, is_wide=is_wide) > PAGE_HEIGHT
     if is_tall:
         # On the page's width notes have fewer lines.
-        size, is_wide = _SMALLEST, True
+        is_wide = True
+        placement = _smallest_placement(table)
     environment = "table*" if is_wide else "table"
     parts = [
         *(f"% {remark}" for remark in _remarks(table, is_wide=is_wide)),
         rf"\begin{{{environment}}}",
-        *_table_lines(table, size, is_wide=is_wide, is_tall=is_tall),
+        *_table_lines(table, placement, is_tall=is_tall),
         rf"\end{{{environment}}}",
     ]
     return "\n".join(parts)
+
+
+def _smallest_placement(table: ResultTable) -> Placement:
+    """Place a table in the page's width, in the smallest type."""
+    layout = layout_of_page(table, (SMALLEST,))
+    return Placement(is_wide=True, layout=layout, roomy=layout)
 
 
 def join_latex(tables: Sequence[ResultTable]) -> str:
@@ -99,35 +106,32 @@ _IN_ONE_COLUMN = r"""% {n_tables} tables stand where they are written, in one co
 def _latex_in_place(table: ResultTable) -> str:
     """Return a table that stands where it is written, and is not divided between pages."""
     table = table.with_marks()
-    size = _find_size(table, _TEXT_WIDTH)
-    if size is None:
-        size = _SMALLEST
-    is_tall = _estimate_height(table, size, is_wide=True) > _PAGE_HEIGHT
+    layout = layout_of_page(table)
+    is_tall = estimate_height(table, layout.size, is_wide=True) > PAGE_HEIGHT
+    placement = Placement(is_wide=True, layout=layout, roomy=layout)
     if is_tall:
-        size = _SMALLEST
+        placement = _smallest_placement(table)
     parts = [
         r"\noindent\begin{minipage}{\linewidth}",
         r"  \makeatletter\def\@captype{table}\makeatother",
-        *_table_lines(table, size, is_wide=True, is_tall=is_tall),
+        *_table_lines(table, placement, is_tall=is_tall),
         r"\end{minipage}\par\bigskip",
     ]
     return "\n".join(parts)
 
 
-def _table_lines(
-    table: ResultTable, size: str, *, is_wide: bool, is_tall: bool = False
-) -> list[str]:
+def _table_lines(table: ResultTable, placement: Placement, *, is_tall: bool = False) -> list[str]:
     """Return what a table's environment holds: caption, numbers and notes."""
     # Classes such as article leave no room between a caption above and the table.
     lines = [r"  \centering", rf"  \caption{{{escape_latex(table.title)}}}\smallskip"]
     if table.latex_label:
         lines.append(rf"  \label{{{table.latex_label}}}")
-    if size:
-        lines.append(f"  {size}")
-    for number, panel in enumerate(_divide(table) if is_wide else [table]):
+    lines += _size_lines(placement)
+    layout = placement.layout
+    for number, panel in enumerate(_divide(table, layout) if placement.is_wide else [table]):
         if number:
             lines.append(r"  \par\medskip")
-        lines += _tabular_lines(panel, is_wide=is_wide)
+        lines += _tabular_lines(panel, layout.heads)
     if not is_tall:
         return [*lines, *_lines_below(table, r"\footnotesize")]
 
@@ -135,34 +139,51 @@ def _table_lines(
     return [
         r"  \begin{lrbox}{0}\begin{minipage}[b]{\linewidth}",
         *lines,
-        *_lines_below(table, _SMALLEST),
+        *_lines_below(table, SMALLEST),
         r"  \end{minipage}\end{lrbox}",
         r"  \centering\ifdim\dimexpr\ht0+\dp0>.97\textheight\resizebox*{!}{.97\textheight}{\box0}\else\box0\fi",
     ]
 
 
-def _tabular_lines(table: ResultTable, *, is_wide: bool) -> list[str]:
+def _size_lines(placement: Placement) -> list[str]:
+    """Return the commands for the size of type and the gaps; where they are those of a narrow column, LaTeX asks."""
+    layout, roomy = placement.layout, placement.roomy
+    commands = layout.size + _gap_command(layout)
+    if layout == roomy:
+        return [f"  {commands}"] if commands else []
+
+    otherwise = roomy.size + _gap_command(roomy)
+    branch = rf"\else {otherwise}" if otherwise else ""
+    return [rf"  \ifdim\linewidth<{math.ceil(roomy.width)}pt {commands}{branch}\fi"]
+
+
+def _gap_command(layout: Layout) -> str:
+    """Return the command for the gaps of a layout; empty for LaTeX's own."""
+    return "" if layout.gap == USUAL_GAP else rf"\setlength{{\tabcolsep}}{{{layout.gap / 2:g}pt}}"
+
+
+def _tabular_lines(table: ResultTable, heads: str) -> list[str]:
     """Return the rows and heads of a table or of a panel of one."""
-    is_beside = _stand_beside(table)
     has_tails = [_has_tails(table, index) for index in range(len(table.columns))]
-    columns = _column_sides(table, has_tails, is_beside=is_beside, is_wide=is_wide)
+    columns = _column_sides(table, has_tails)
+    if heads != WHOLE:
+        # Rules end with the texts.
+        columns = f"@{{}}{columns}@{{}}"
     return [
         r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"  \begin{{tabular}}{{{columns}}}",
         r"    \toprule",
-        *_head_lines(table, has_tails, is_beside=is_beside, is_wide=is_wide),
+        *_head_lines(table, has_tails, heads),
         *_body_lines(table, has_tails),
         r"    \bottomrule",
         r"  \end{tabular}}",
     ]
 
 
-def _divide(table: ResultTable) -> list[ResultTable]:
+def _divide(table: ResultTable, layout: Layout) -> list[ResultTable]:
     """Return a table in panels that have its rows and a part of its columns, where it is much wider than a page."""
-    width = _estimate_width(table, _SIZES[_SMALLEST], are_heads_whole=not _stand_beside(table))
-    n_panels = math.ceil(width / (_MOST_SHRUNK * _TEXT_WIDTH))
-    n_lines = n_panels * len(table.rows)
-    if n_panels == 1 or n_lines * _LINE_HEIGHTS[_SMALLEST] > _PAGE_HEIGHT:
+    n_panels = count_panels(table, layout)
+    if n_panels == 1:
         return [table]
 
     # Columns under one head stay together.
@@ -183,18 +204,6 @@ def _divide(table: ResultTable) -> list[ResultTable]:
         heads = [table.columns[k] for k in columns]
         panels.append(replace(table, columns=heads, rows=rows))
     return panels
-
-
-def _stand_beside(table: ResultTable) -> bool:
-    """Tell whether columns that share no head stand closer together, under heads that are turned or stacked.
-
-    These are many datasets, or columns whose heads are wider than a page.
-    """
-    if len(table.spans) == len(table.columns) > _MOST_BESIDE:
-        return True
-
-    shares_heads = any(column.over for column in table.described_columns)
-    return not shares_heads and _fit_size(table, _TEXT_WIDTH, are_heads_whole=True) is None
 
 
 def _packages(table: ResultTable) -> list[str]:
@@ -218,58 +227,6 @@ def _remarks(table: ResultTable, *, is_wide: bool) -> list[str]:
     return remarks
 
 
-def _choose_size(table: ResultTable) -> tuple[str, bool]:
-    """Return the size of type in which a table fits a column of text, and whether it takes the page's width instead."""
-    size = _find_size(table, _TEXT_COLUMN)
-    if size is None:
-        return _SMALLEST, True
-    return size, False
-
-
-def _find_size(table: ResultTable, available: float) -> str | None:
-    """Return the largest size of type in which a table is no wider than so many points; None where there is none."""
-    return _fit_size(table, available, are_heads_whole=not _stand_beside(table))
-
-
-def _fit_size(table: ResultTable, available: float, *, are_heads_whole: bool) -> str | None:
-    """Return what `_find_size` does, with heads in one line, or else turned or stacked ones."""
-    for size, character_width in _SIZES.items():
-        width = _estimate_width(table, character_width, are_heads_whole=are_heads_whole)
-        if width <= available:
-            return size
-    return None
-
-
-def _estimate_width(table: ResultTable, character_width: float, *, are_heads_whole: bool) -> float:
-    """Estimate a table's width in points: characters times the width of a mean one, as LaTeX alone knows the true one."""
-    rows = table.rows_with_cells
-    n_characters = max([len(table.corner), *(len(row.label) for row in rows)])
-    for index, column in enumerate(table.described_columns):
-        lengths = [len(_characters_of(row.cells[index], table)) for row in rows]
-        # Heads that are turned or stacked are no wider than the numbers.
-        n_characters += max([*lengths, len(column.head) if are_heads_whole else 0])
-    gaps = (12 if are_heads_whole else 3) * len(table.columns)
-    return n_characters * character_width + gaps
-
-
-def _estimate_height(table: ResultTable, size: str, *, is_wide: bool) -> float:
-    """Estimate the height of a table with its notes in points."""
-    notes = " ".join([*table.lines_below, *(text for _, text in table.footnotes)])
-    # A character of a note is as wide as one of the text at eight tenths of its size.
-    width = _TEXT_WIDTH if is_wide else _TEXT_COLUMN
-    n_note_lines = len(notes) * 0.8 * _SIZES[""] / width
-    return len(table.rows) * _LINE_HEIGHTS[size] + n_note_lines * 0.8 * _LINE_HEIGHTS[""]
-
-
-def _characters_of(cell: AnyCell, table: ResultTable) -> str:
-    """Return the characters of a cell and of what stands above, below and behind it."""
-    if not isinstance(cell, Cell):
-        return cell
-    reach = cell.reach if table.intervals == "plusminus" else ""
-    ends = cell.low + cell.high if table.intervals == "subscript" else ""
-    return "".join([cell.text, reach, ends, *cell.signs_above])
-
-
 def _has_tails(table: ResultTable, index: int) -> bool:
     """Tell whether something stands behind a number of a column."""
     for row in table.rows_with_cells:
@@ -279,41 +236,32 @@ def _has_tails(table: ResultTable, index: int) -> bool:
     return False
 
 
-def _column_sides(
-    table: ResultTable, has_tails: Sequence[bool], *, is_beside: bool, is_wide: bool
-) -> str:
+def _column_sides(table: ResultTable, has_tails: Sequence[bool]) -> str:
     """Return the sides to which columns are set, as `tabular` takes them."""
-    gap = ""
-    if is_beside:
-        gap = rf"@{{\hspace{{{8 if is_wide else 3}pt}}}}"
     side = "r" if table.numeric else "l"
     columns = "l"
     for has_tail in has_tails:
-        columns += f"{gap}{side}"
+        columns += side
         if has_tail:
             # What stands behind the numbers has a column of its own, without a gap before it.
             columns += "@{}l"
-    return f"@{{}}{columns}@{{}}" if is_beside else columns
+    return columns
 
 
-def _head_lines(
-    table: ResultTable, has_tails: Sequence[bool], *, is_beside: bool, is_wide: bool
-) -> list[str]:
+def _head_lines(table: ResultTable, has_tails: Sequence[bool], heads: str) -> list[str]:
     """Return the head: the datasets above their coefficients, or many datasets beside each other."""
     lines: list[str] = []
     columns = table.described_columns
     widths = [2 if has_tail else 1 for has_tail in has_tails]
-    set_head = _latex_head
-    if is_beside:
-        set_head = _stack_head if is_wide else _turn_head
-    elif any(column.over for column in columns):
+    set_head = {WHOLE: _latex_head, STACKED: _stack_head, TURNED: _turn_head}[heads]
+    if heads == WHOLE and any(column.over for column in columns):
         lines += _span_lines(table, widths)
 
-    heads = [escape_latex(table.corner)]
+    cells = [escape_latex(table.corner)]
     for column, width in zip(columns, widths, strict=True):
         head = set_head(column)
-        heads.append(rf"\multicolumn{{2}}{{c}}{{{head}}}" if width == 2 else head)
-    return [*lines, latex_row(heads)]
+        cells.append(rf"\multicolumn{{2}}{{c}}{{{head}}}" if width == 2 else head)
+    return [*lines, latex_row(cells)]
 
 
 def _span_lines(table: ResultTable, widths: Sequence[int]) -> list[str]:
@@ -347,9 +295,9 @@ def _stack_head(column: Column) -> str:
     """Return a column's head with each of its words on a line."""
     words = [escape_latex(word) for word in split_head(column.over)] if column.over else []
     if column.latex:
-        words += re.split(r"(?<!\\) ", column.latex)
+        words += re.split(r"(?<!\\) |(?<=-)(?=\w\w)", column.latex)
     else:
-        words += [escape_latex(word) for word in column.head.split()]
+        words += [escape_latex(word) for word in split_head(column.head)]
     return r"\scriptsize\begin{tabular}[b]{@{}c@{}}" + r" \\ ".join(words) + r"\end{tabular}"
 
 

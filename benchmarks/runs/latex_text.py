@@ -70,7 +70,7 @@ def _show_unknown(match: re.Match[str]) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Escape text for LaTeX; Greek letters and signs become formulas, and so do τ_a, τ_b and τ_c.
+    """Escape text for LaTeX; Greek letters and signs become formulas, and so do τ_a, τ_b, τ_c and τ_X-YZ.
 
     Control characters are shown by their code, as LaTeX refuses some, and others turn the direction of the text; so are
     characters that pdfLaTeX does not know.
@@ -78,5 +78,9 @@ def escape_latex(text: str) -> str:
     escaped = "".join(_LATEX.get(char, char) for char in escape_controls(text))
     escaped = _UNKNOWN.sub(_show_unknown, escaped)
     escaped = re.sub(r"\$\\tau\$\\_([abc])\b", r"$\\tau_\1$", escaped)
+    # The virtual raters of Scott et al. 2023, and their levels that count as one.
+    escaped = re.sub(
+        r"\$(\\tau|\\kappa)\$\\_([XYZ]-[XYZ]{2}|\d=\d)", r"$\1$\\textsubscript{\2}", escaped
+    )
     # At the start of a row these would be arguments of the line break before it.
     return "{}" + escaped if escaped.startswith(("[", "*")) else escaped

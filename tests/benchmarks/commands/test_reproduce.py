@@ -527,6 +527,40 @@ tables:
     assert f"| CIDEr | {cell['reproduced']:.1f} |" in (out / "table.md").read_text("utf-8")
 
 
+def test_tables_are_named_as_people_cite_them_and_rows_by_signs(tmp_path: Path) -> None:
+    folder = tmp_path / "conf" / "paper"
+    folder.mkdir(parents=True)
+    (folder / "doe_2026.yaml").write_text(
+        """# @package papers.doe_2026
+title: "Doe et al. 2026, On Bounds"
+citation: "@misc{doe2026, title={On Bounds}, year={2026}}"
+tables:
+  - table: Table 3
+    title: Agreement
+    kind: correlation
+    dataset: demo
+    scale: 100
+    rows: {tau_X-YZ: cider, kappa: bleu_1}
+    columns: {r: {coefficient: pearson}}
+""",
+        encoding="utf-8",
+    )
+    (folder / "doe_2026.csv").write_text(
+        "table,dataset,row,column,published,trained,source,note\n"
+        'Table 3,demo,tau_X-YZ,r,10.0,no,"Doe et al. 2026, Table 3",\n'
+        'Table 3,demo,kappa,r,10.0,no,"Doe et al. 2026, Table 3",\n',
+        encoding="utf-8",
+    )
+    out = tmp_path / "out"
+    where = ["--config-dir", str(folder.parent), f"output_dir={out}"]
+    assert run_captau("reproduce", "paper=doe_2026", *where) == 0
+
+    text = (out / "table.tex").read_text("utf-8")
+    assert r"\caption{Doe et al. 2026, Table 3: Agreement}" in text
+    assert r"    $\tau$\textsubscript{X-YZ} & " in text
+    assert r"    $\kappa$ & " in text
+
+
 @pytest.mark.neural
 def test_bert_tbr_is_computed_once_its_model_and_stop_words_are_there(tiny, tmp_path, monkeypatch):
     """Lee et al. 2021, Table 1, with a tiny model under the authors' names; source: SciPy's τ_b of the metric's scores."""
