@@ -214,7 +214,12 @@ def test_faults_of_captions_name_file_line_and_field(tmp_path, field, value, par
         ("ratings", "ratings.csv", "ratings", ["ratings: 'ratings.csv': a mapping of fields"]),
         ("ratings", "{3: a}", "ratings", ["ratings: unknown option of dataset file"]),
         ("ratings", "{}", "ratings", ["ratings: ", "path"]),
-        ("ratings", "{path: ratings.csv, value: 3.5}", "ratings", ["ratings.value: 3.5: a text is"]),
+        (
+            "ratings",
+            "{path: ratings.csv, value: 3.5}",
+            "ratings",
+            ["ratings.value: 3.5: a text is"],
+        ),
         ("ratings", "{path: none.csv}", "ratings", ["ratings: ", "none.csv: cannot be read"]),
         (
             "ratings",
