@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import pandas as pd
 
-from ..datasets.errors import InputError, unknown
+from ..datasets.errors import InputError, shorten, unknown
 from ..datasets.reading.cells import parse_references
 from .base import Floats, Metric
 from .external import MetricSource
@@ -215,7 +215,11 @@ class Reward(TrainerReward):
             # Prepared images are kept as texts; the message names the image as it was given.
             unknown_image = error.args[0]
             image = next(image for image in images or () if str(image) == unknown_image)
-            raise InputError(f"{subject}: it was not prepared for image {image!r}") from error
+            prepared = next(iter(self._references or self._image_paths), None)
+            example = "" if prepared is None else f"; an image of it is {prepared!r}"
+            raise InputError(
+                f"{subject}: it was not prepared for image {image!r}{example}"
+            ) from error
 
         return self._scale(scores).tolist()
 
@@ -311,6 +315,13 @@ def reward(
     """
     if scale not in ("own", "unit"):
         raise unknown("value of scale", str(scale), ["own", "unit"])
+
+    for argument, value in (("references", references), ("image_paths", image_paths)):
+        if value is not None and not isinstance(cast(object, value), Mapping):
+            raise InputError(
+                f"reward: {argument} is {shorten(repr(value))}, not a dict with an image for each key; json.load reads one from a "
+                "file"
+            )
 
     weights = metric if isinstance(metric, Mapping) else {metric: 1.0}
     instances = {make_metric(source): float(weight) for source, weight in weights.items()}

@@ -133,6 +133,16 @@ def test_a_score_that_is_undefined_is_nan():
     [
         ("cider", {}, "metric cider: a reward of it needs references={image: …}"),
         ("clipscore", {"references": REFERENCES}, "needs image_paths={image: …}"),
+        (
+            "cider",
+            {"references": "refs.json"},
+            "references is 'refs.json', not a dict with an image",
+        ),
+        (
+            "clipscore",
+            {"image_paths": ["1.jpg"]},
+            "image_paths is ['1.jpg'], not a dict with an image",
+        ),
         ("cider", {"references": {"1": []}}, "image '1' has no references"),
         ("cider", {"references": {"1": [3]}}, "image '1': references holds 3, not a text"),
         ("bleu_4", {"references": REFERENCES, "df": "f"}, "metric bleu_4: it has no document freq"),
@@ -152,7 +162,7 @@ def test_a_reward_that_cannot_be_made(spec, keywords, message):
 @pytest.mark.parametrize(
     ("captions", "images", "message"),
     [
-        (["a"], ["moon"], "it was not prepared for image 'moon'"),
+        (["a"], ["moon"], "it was not prepared for image 'moon'; an image of it is 'park'"),
         (["a", "b"], ["park"], "the number of captions is 2, and of images 1"),
         ("ab", ["park", "park"], "captions are 'ab', not a list of texts"),
         ([None], ["park"], "caption 0 is None, not a text"),

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ....datasets.errors import InputError
+from ....datasets.errors import InputError, shorten
 from ....datasets.reading.source_files import sha256
 from .answers import Answer, AnswerStore
 
@@ -253,6 +253,7 @@ class Endpoint:
 
             self.limits.count_request()
             reason = ""
+            beginning = ""
             requested_wait: float | None = None
             try:
                 response = self._session.post(
@@ -279,6 +280,7 @@ class Endpoint:
                         self.limits.count_tokens(answer)
                         return answer
                     reason = "the answer is no chat completion"
+                    beginning = self._clean(describe_beginning(response))
                 elif response.status_code in PASSING:
                     reason = f"status {response.status_code}"
                     requested_wait = read_retry_after(response.headers.get("Retry-After"))
@@ -287,7 +289,7 @@ class Endpoint:
 
             pause = next(waits, None)
             if pause is None:
-                raise InputError(f"{reason}, {self.retries + 1} times")
+                raise InputError(f"{reason}, {self.retries + 1} times{beginning}")
 
             if requested_wait is not None and requested_wait > LONGEST:
                 raise InputError(f"{reason}, and asks to wait {requested_wait:.0f} s")
@@ -369,6 +371,12 @@ def _parsed(response: requests.Response) -> Answer | None:
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         return None
     return answer if isinstance(message, dict) else None
+
+
+def describe_beginning(response: requests.Response) -> str:
+    """Say how an answer begins that is no chat completion, such as the page of a gateway."""
+    text = " ".join(response.text.split())
+    return f", and begins {shorten(text)!r}" if text else ", and is empty"
 
 
 def describe_refusal(response: requests.Response, with_key: bool) -> str:
