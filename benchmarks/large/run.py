@@ -76,7 +76,6 @@ def run(options: LargeOptions) -> LargeScores:
     Raises:
         InputError: on shards, options or stores that are wrong; what is done is kept.
     """
-    check_duckdb()
     try:
         return _score_large_set(options)
     except OSError as error:
@@ -113,6 +112,8 @@ def _score_large_set(options: LargeOptions) -> LargeScores:
     clock = RunClock()
     evidence = load_evidence([m.spec for m in options.metrics], options.trust)
     shards = find_shards(options.candidates)
+    # A folder or a glob that names no shards is no reason to install a database.
+    check_duckdb()
     folder = RunFolder(options, shards)
     with ExitStack() as stack:
         folder.claim(stack)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..caption_texts import replace_surrogates
-from ..errors import InputError
+from ..errors import InputError, shorten
 from .caption_checks import check_captions, check_references
 from .caption_names import NameFinder, is_name
 from .caption_rows import CaptionRow, read_caption_rows
@@ -339,7 +339,10 @@ class _ReferenceCollector:
         value = row.cells["references"]
         if row.is_member and isinstance(value, str):
             # A text as an object's member would be the caption of a file of candidates.
-            field(row.cells, "references", list, row.where)
+            raise InputError(
+                f"{row.where}: 'references' is {shorten(repr(value))}, not list; write one reference as a list of one, unless "
+                "candidates= and references= are swapped"
+            )
         if isinstance(value, list):
             value = [fill_empty(text_of(text)) for text in value]
         if not isinstance(value, tuple):

@@ -9,6 +9,12 @@ _NEAR = 1000
 #: What Python prints where JSON has double quotes, null, true, false or NaN.
 _PYTHON = re.compile(r"'|(?:None|True|False|nan|inf)\b")
 _EXPECTS_VALUE = ("Expecting value", "Expecting property name")
+#: A list that begins as no list of JSON or Python does, but as a line of a log: [INFO] loading.
+_LOGGED = re.compile(
+    r"\[(?!(?:null|true|false|NaN|Infinity|None|True|False|nan|inf)\b)[A-Za-z][^\]\[\n{\"',]*\]"
+)
+#: Where a list or an object of captions begins below other lines.
+_BELOW = re.compile(r"\n[ \t]*(?=[\[{]\s*[\[{\"])")
 #: A line of YAML: the mark of a document, an element of a list, or a key.
 _YAML = re.compile(r"---\s|-\s+\S|[\w\"' -]{1,40}:\s")
 #: The longest beginning of a file in a message.
@@ -66,12 +72,22 @@ def is_yaml(text: str) -> bool:
     return _YAML.match(text) is not None
 
 
+def is_logged(text: str) -> bool:
+    """Tell whether a text begins with a line of a log in brackets, which looks like a list."""
+    return _LOGGED.match(text) is not None
+
+
 def describe_beginning(text: str) -> str:
     """Say what a file is that was read as JSON, and begins as none does."""
     if "```" in text[:_NEAR]:
         return "not valid JSON but a block of Markdown (```); keep what stands between its fences"
     if text.startswith(("//", "#", "/*")):
         return "not valid JSON: it begins with a comment, which JSON has none of; take it out"
+    below = _BELOW.search(text)
+    if below:
+        n_lines = text.count("\n", 0, below.end())
+        lines = "line of text stands" if n_lines == 1 else "lines of text stand"
+        return f"not valid JSON: {n_lines} {lines} above it, such as of a log; take {'it' if n_lines == 1 else 'them'} out"
     if is_yaml(text):
         return "not valid JSON: it looks like YAML, which is not read; write it as JSON, with json.dump"
 

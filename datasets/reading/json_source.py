@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from ..errors import InputError
 from .file_kinds import describe_foreign
-from .json_faults import describe_beginning, find_fault, is_yaml
+from .json_faults import describe_beginning, find_fault, is_logged, is_yaml
 from .json_files import (
     MAX_CONTAINERS,
     MAX_ENTRY_BYTES,
@@ -56,7 +56,7 @@ _VALUES = tuple('"-0123456789tfnNI')
 
 
 class JsonSource:
-    """A file, standard input or content in memory, which may be read more than once; a packed one is unpacked.
+    """A file, a pipe, standard input or content in memory, which may be read more than once; a packed one is unpacked.
 
     Attributes:
         path: where it is; `STDIN` for standard input; of content the name that messages use.
@@ -70,18 +70,26 @@ class JsonSource:
 
     @cached_property
     def _spool(self) -> IO[bytes]:
-        """The content, or standard input, which is there once, in a file that lasts as long as this."""
+        """The content, or what a pipe gives once, in a file that lasts as long as this."""
         if self._content is not None:
             return io.BytesIO(self._content)
 
         spool = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
-        shutil.copyfileobj(sys.stdin.buffer, spool)
+        if self.path == STDIN:
+            shutil.copyfileobj(sys.stdin.buffer, spool)
+        else:
+            with self.path.open("rb") as pipe:
+                shutil.copyfileobj(pipe, spool)
         return spool
 
     @property
     def is_file(self) -> bool:
-        """Tell whether it is read from its path."""
-        return self._content is None and self.path != STDIN
+        """Tell whether it is read from its path, as often as it is asked for: a shell's `<(command)` gives its text once."""
+        return self._content is None and self.path != STDIN and not self._is_pipe
+
+    @cached_property
+    def _is_pipe(self) -> bool:
+        return self.path.is_fifo()
 
     @property
     def sha256(self) -> str:
@@ -195,6 +203,9 @@ class _JsonText:
         if not kind:
             raise InputError(f"{self._name}:{self.line}: not valid JSON (nothing is in it)")
 
+        if is_logged(beginning):
+            raise InputError(f"{self._name}:{self.line}: {describe_beginning(beginning)}")
+
         if kind == "[":
             # Each process of a parallel run may have written a list of its own.
             while self._peek() == "[":
@@ -207,7 +218,13 @@ class _JsonText:
             yield from self._members()
         elif kind in _VALUES and not is_yaml(beginning):
             line = self.line
-            value = self._value()
+            try:
+                value = self._value()
+            except InputError as error:
+                # A word that begins as null, true or a number does.
+                if kind == '"':
+                    raise
+                raise InputError(f"{self._name}:{line}: {describe_beginning(beginning)}") from error
             if self._peek():
                 raise InputError(f"{self._name}:{line}: {describe_beginning(beginning)}")
             yield "value", line, value

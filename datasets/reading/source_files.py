@@ -181,13 +181,15 @@ def git_blob(path: Path) -> str:
 
 
 def refuse_device(path: Path) -> None:
-    """Check that a path is no device, which may be read without end.
+    """Check that a path is no device, which may be read without end, and no pipe, which can be read once.
 
     Raises:
         InputError: where it is one.
     """
     if path.is_char_device() or path.is_block_device():
         raise InputError(f"{path}: is a device, not a file; name a file")
+    if path.is_fifo():
+        raise InputError(f"{path}: is a pipe, which can be read once; write it into a file")
 
 
 def _digest(path: Path, digest: Any) -> str:

@@ -71,6 +71,16 @@ def test_what_python_prints_is_named(content: str, tmp_path: Path) -> None:
         ("---\n7: a dog\n", "it looks like YAML"),
         ("7: a dog\n8: a cat\n", "it looks like YAML"),
         (f"// made by me\n[{ROW}]", "it begins with a comment, which JSON has none of"),
+        (
+            f"INFO: loading\n[{ROW}]",
+            "not valid JSON: 1 line of text stands above it, such as of a log",
+        ),
+        (
+            f"[INFO] loading\nnow\n[\n{ROW}]",
+            "2 lines of text stand above it, such as of a log; take them",
+        ),
+        (f"Loaded 3 {{}}\n{ROW}", "1 line of text stands above it, such"),
+        ("n a dog\n", "it begins with 'n a dog', as no list and no object does"),
         ("a dog\na cat\n", "it begins with 'a dog', as no list and no object does; write JSON, or"),
         (f"[{ROW},\n// a comment\n{ROW}]", "there is a comment, which JSON has none of"),
         ('[{image_id: 7, "caption": "a"}]', "a key has no quotes; write it in double quotes"),

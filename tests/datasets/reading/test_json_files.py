@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,6 +31,7 @@ from captau.datasets.reading.json_files import (
 )
 from captau.datasets.reading.json_source import STDIN, JsonSource
 from captau.datasets.reading.source_files import sha256
+from captau.datasets.reading.table import read_table
 from captau.datasets.schema import Scale, make_items
 from tests.conftest import AWKWARD, give_stdin, says
 
@@ -327,6 +329,29 @@ def test_standard_input_is_read_more_than_once(
     path = tmp_path / "same"
     path.write_bytes(content)
     assert source.sha256 == sha256(path) == JsonSource(path).sha256
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="this system has no /dev/fd")
+def test_what_a_shell_pipes_into_a_name_is_read_more_than_once():
+    """`captau score <(jq … mine.json) refs.json` gives the name of a pipe, whose text comes once."""
+    receiving, sending = os.pipe()
+    content = gzip.compress(b"[1, 2]")
+    os.write(sending, content)
+    os.close(sending)
+    source = JsonSource(Path(f"/dev/fd/{receiving}"))
+    for _ in range(2):
+        assert [value for _, _, value in source.read()] == [1, 2]
+    assert source.sha256 == hashlib.sha256(content).hexdigest()
+    os.close(receiving)
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="this system has no /dev/fd")
+def test_a_table_is_not_read_from_a_pipe():
+    receiving, sending = os.pipe()
+    os.close(sending)
+    with says(f"/dev/fd/{receiving}: is a pipe, which can be read once; write it into a file"):
+        read_table(Path(f"/dev/fd/{receiving}"))
+    os.close(receiving)
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")

@@ -170,6 +170,7 @@ def test_shards_of_one_name_stay_together(tmp_path):
             "empty",
             "empty: no shards there; Parquet (.parquet), JSON lines (.jsonl, .jsonl.gz), CSV (.csv, .csv.gz) or tar (.tar, .tar.gz) is expected",
         ),
+        ("texts", "texts: no shards there, but a text file for each caption; write all into one"),
         ("*.zip", "*.zip: no shards there; "),
         ("none.tar", "none.tar: cannot be read (No such file or directory)"),
         ("notes.md", "notes.md: its ending tells no kind; Parquet (.parquet), JSON lines"),
@@ -178,6 +179,8 @@ def test_shards_of_one_name_stay_together(tmp_path):
 )
 def test_where_there_are_no_shards_the_place_is_named(path, message, folder):
     (folder / "empty").mkdir()
+    (folder / "texts").mkdir()
+    (folder / "texts" / "1.txt").write_text("a dog")
     with says(f"{folder}/{message}"):
         find_shards([str(folder / path)])
 
