@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -114,14 +114,10 @@ def unknown(kind: str, name: str, known_names: Iterable[str], *, listed_by: str 
         listed_by: the command that lists them, where there are too many for a message.
     """
     names = sorted(set(known_names))
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    # A part of a name, or a name with more at its end, need not be similar as a whole.
-    longer: list[str] = []
-    for known_name in names:
-        if known_name.startswith(name) or name.startswith(known_name):
-            longer.append(known_name)
-    is_close = bool(longer or difflib.get_close_matches(name, names, n=1, cutoff=0.75))
-    near += [longer_name for longer_name in longer if longer_name not in near][:3]
+    near, is_close = _find_near(name, names)
+    if not near:
+        # CIDEr-D is looked for as cider_d.
+        near, is_close = _find_near(name.lower().replace("-", "_"), names)
 
     hint = f"did you mean {' or '.join(near)}? " if near and name else ""
     if hint and is_close and not listed_by and len(names) > _MOST_LISTED:
@@ -129,3 +125,17 @@ def unknown(kind: str, name: str, known_names: Iterable[str], *, listed_by: str 
 
     rest = f"{listed_by} lists them" if listed_by else f"known: {', '.join(names) or 'none'}"
     return InputError(f"unknown {kind} '{name}': {hint}{rest}")
+
+
+def _find_near(name: str, names: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the names that are nearest to one, and whether one of them is so near that no others need be listed."""
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    # A part of a name, or a name with more at its end, need not be similar as a whole.
+    longer: list[str] = []
+    for known_name in names:
+        if known_name.startswith(name) or name.startswith(known_name):
+            longer.append(known_name)
+    near += [longer_name for longer_name in longer if longer_name not in near][:3]
+
+    is_close = bool(longer or difflib.get_close_matches(name, names, n=1, cutoff=0.75))
+    return near, is_close

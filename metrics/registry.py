@@ -83,9 +83,14 @@ def metric_names() -> list[str]:
     return sorted({*_own_modules(), *_METRICS})
 
 
+#: What others call metrics: `cider` is CIDEr-D unless a variant is named.
+_SYNONYMS = {"cider_d": "cider", "ciderd": "cider"}
+
+
 def find_metric_name(name: str) -> str | None:
     """Return the registered name for one as tables have it, such as `BLEU-4`; None for an unknown one."""
-    spellings = (name, plain_name(name))
+    plain = plain_name(name)
+    spellings = (name, plain, _SYNONYMS.get(plain, plain))
     # captau's own names are known without looking for plugins, which takes longer.
     for spelling in spellings:
         if spelling in _own_modules():

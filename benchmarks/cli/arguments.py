@@ -346,14 +346,24 @@ def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> I
         if name and word in choices_of(name):
             named.append(key)
     files: list[str] = []
-    for key in ("candidates", "references"):
+    for key in ("candidates", "against", "references"):
         if key in groups and not _is_given(key, overrides):
             files.append(key)
+    example = " ".join(
+        [f"{key}={word if number == 0 else 'FILE'}" for number, key in enumerate(files)]
+    )
+    is_there = expand_home(word).is_file()
+    may_be_judgements = "file.path" in groups and "against" not in groups
+    if _is_given("dataset", overrides):
+        may_be_judgements = False
+    problem = f"'{word}' is not of the form key=value"
     if "baseline" in groups and word.endswith((".yaml", ".yml")):
         advice = f"write baseline={word}; {advice}"
-    elif files and (expand_home(word).is_file() or word.endswith(_CAPTION_FILES)):
-        example = [f"{files[0]}={word}", *(f"{key}=FILE" for key in files[1:])]
-        advice = f"write {' '.join(example)}; {advice}"
+    elif is_there and may_be_judgements:
+        judged = f"dataset=file file.path={word}"
+        advice = f"write {judged}{f' for judgements, else {example}' if files else ''}; {advice}"
+    elif files and (is_there or word.endswith(_CAPTION_FILES)):
+        advice = f"write {example}; {advice}"
     elif overrides:
         last_key, _, value = overrides[-1].partition("=")
         value = value.strip("[]").replace('"', "")
@@ -362,7 +372,9 @@ def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> I
         advice = f"write {named[0]}={word}"
     elif word in groups:
         advice = f"write {word}=VALUE; {advice}"
-    return InputError(f"'{word}' is not of the form key=value; {advice}")
+    elif len(command.options.positional) > 1 and not is_there:
+        problem = f"{problem}, and there is no file of this name"
+    return InputError(f"{problem}; {advice}")
 
 
 def _expected_words(flag: str) -> str:

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Mapping
 
 from ...datasets.errors import InputError, unknown
+from ...datasets.paths import expand_home
 from ..options.declaration import Option
 from .command import Command
 
@@ -25,16 +26,24 @@ _NAMES_OF_ONE_THING = (
 _ALIKE = 0.75
 
 
-def refuse_option(command: Command, key: str, options: Mapping[str, Option]) -> InputError:
+def refuse_option(
+    command: Command, key: str, options: Mapping[str, Option], value: str = ""
+) -> InputError:
     """Return the error for an option that a command does not have, with the option or the command that is meant.
 
     Args:
         command: the command.
         key: the option as it was typed.
         options: the command's own, by name.
+        value: what was typed behind it.
     """
     kind = f"option of captau {command.name}"
     listed_by = f"captau {command.name} --help all"
+    names_file = value == "-" or (bool(value) and expand_home(value).is_file())
+    if names_file and "." not in key and "candidates" in command.options.positional:
+        return InputError(
+            f"unknown {kind} '{key}'; a file gets a name behind its option: candidates={key}={value} references=FILE"
+        )
     for names in _NAMES_OF_ONE_THING:
         meant = [name for name in names if name in options]
         if key in names and meant:

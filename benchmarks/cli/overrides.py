@@ -117,7 +117,7 @@ def read_override(
     if key not in options:
         if _may_be_of_own_group(key, words):
             return [word]
-        raise refuse_option(command, key, options)
+        raise refuse_option(command, key, options, value)
 
     option = options[key]
     if not option.config_group:

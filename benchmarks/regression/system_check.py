@@ -21,6 +21,7 @@ from ...datasets.reading.table import Columns
 from ...datasets.reading.yaml_document import MAX_CHARACTERS, MAX_NODES
 from ...metrics.base import Metric
 from ..evaluation.pair_tests import find_shortage
+from ..evaluation.wording import list_words
 from ..runs.finished_run import read_run
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
@@ -488,14 +489,15 @@ def _read_captions(path: Path, columns: Columns) -> CandidateFile:
             )
 
         # With several sets of references, the run has each caption once for each.
-        items = pd.read_parquet(path / "items.parquet").drop_duplicates(["image_id", "caption"])
-        content = items[["image_id", "caption"]].to_json(orient="records").encode()
+        items = pd.read_parquet(path / "items.parquet")
+        names = [name for name in ("image_id", "system", "caption") if name in items]
+        content = items[names].drop_duplicates().to_json(orient="records").encode()
         systems = read_systems(path / "items.parquet", content)
     else:
         systems = read_systems(path, columns=columns)
 
     if len(systems) > 1:
         raise InputError(
-            f"{path} holds {len(systems)} systems; put the captions of one into a file"
+            f"{path} holds {len(systems)} systems, {list_words(list(systems))}; name the file of one of them"
         )
     return next(iter(systems.values()))

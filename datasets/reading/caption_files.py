@@ -14,7 +14,7 @@ from typing import Any
 from ..caption_texts import replace_surrogates
 from ..errors import InputError, shorten
 from .caption_checks import check_captions, check_references
-from .caption_names import NameFinder, is_name
+from .caption_names import NameFinder, is_name, may_name_system
 from .caption_rows import CaptionRow, read_caption_rows
 from .cells import (
     SEPARATOR,
@@ -189,7 +189,7 @@ def _add_caption(systems: dict[str, CandidateFile], source: JsonSource, row: Cap
         unit = "row" if ": row " in row.where else "line"
         raise InputError(
             f"{row.where}: a second caption for image '{image_id}', whose first is on {unit} "
-            f"{candidates.lines[image_id]}; keep one per image{_swapped(row)}"
+            f"{candidates.lines[image_id]}; keep one per image{_swapped(row)}{_uncalled_system(row)}"
         )
     candidates.captions[image_id] = replace_surrogates(caption)
     candidates.lines[image_id] = row.line
@@ -214,6 +214,16 @@ def _swapped(row: CaptionRow) -> str:
         return ""
 
     return "; COCO annotations are references: candidates= and references= may be swapped"
+
+
+def _uncalled_system(row: CaptionRow) -> str:
+    """Say what to do about a column that may name the system, but is called otherwise."""
+    if "system" in row.cells:
+        return ""
+    for name in row.row:
+        if may_name_system(name):
+            return f", or, if '{name}' names systems, call it 'system'"
+    return ""
 
 
 def _describe_names(source: JsonSource, finder: NameFinder) -> tuple[str, ...]:

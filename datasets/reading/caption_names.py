@@ -60,6 +60,10 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "all_captions",
     ),
 }
+#: What files call systems; each may as well stand in all rows of one system.
+_SYSTEM_NAMES = frozenset(
+    ["model", "model_id", "model_name", "system_id", "system_name", "method", "captioner"]
+)
 #: What files call the captions of a system, which are no references.
 SYSTEM_CAPTIONS = (
     "caption_predicted",
@@ -404,6 +408,11 @@ def is_name(key: str, value: Any) -> bool:
         return False
 
     return key.endswith(("id", "name", "image")) and key != "license_id"
+
+
+def may_name_system(name: str) -> bool:
+    """Tell whether a column may tell systems apart, though only one that is called `system` is read so."""
+    return name.strip().lower() in _SYSTEM_NAMES
 
 
 def only(value: Any) -> Any:

@@ -18,6 +18,7 @@ from .caption_names import (
     find_sample,
     is_of_rows,
     may_hold_captions,
+    may_name_system,
     only,
     unpack_row,
 )
@@ -168,6 +169,8 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
         texts["system"] = table.filled("system")
 
     extra_names = [name for name in (*FLAGS, "split") if name in table]
+    if content == "caption":
+        extra_names += filter(may_name_system, table.names)
     extra_columns = {name: table.column(name) for name in extra_names}
     for number, where in enumerate(table.places):
         cells = {name: column[number] for name, column in texts.items()}

@@ -360,6 +360,8 @@ def test_unknown_names_the_nearest_first() -> None:
     message = str(unknown("metric", "blue_4", many))
     assert message.startswith("unknown metric 'blue_4': did you mean bleu_4 or ")
     assert message.endswith("?"), "a long list is left out beside near names"
+    message = str(unknown("metric", "CIDEr-D", ["bleu_4", "cider", "rouge_l"]))
+    assert message.startswith("unknown metric 'CIDEr-D': did you mean cider?")
     assert str(unknown("metric", "zzz", [])) == "unknown metric 'zzz': known: none"
     assert str(unknown("metric", "", ["a"])) == "unknown metric '': known: a"
 

@@ -16,7 +16,7 @@ from ...evaluation.pair_tests import PairTests, Standing
 from ...evaluation.reliability import reliability_notes
 from ...evaluation.trusted_metric import describe_trusted_metric
 from ...evaluation.verdicts import lead_words
-from ...evaluation.wording import CORRECTION_LABELS, half_width_note
+from ...evaluation.wording import CORRECTION_LABELS, half_width_note, list_words
 from ...runs.finished_run import FinishedRun
 from ...runs.frames import groups_of, records_of
 from ...runs.tables import (
@@ -447,6 +447,11 @@ def score_verdict(
     score = format_number(value, style.scale, style.decimals)
     if len(leaders) == 1:
         return f"{best or 'The captions'} reach{'es' * bool(best)} {score} by {metric_words}."
+
+    level = [leader.label for leader in leaders if leader.value == leaders[0].value]
+    if len(level) > 1:
+        what = "the same score" if len(level) == len(leaders) else "the best score"
+        return f"By {metric_words}, {list_words(level)} have {what} ({score})."
 
     sentence = f"By {metric_words}, {best} is best ({score}){lead_words(leaders, tests[metric])}"
     if len(standings) > 1:

@@ -167,7 +167,31 @@ def test_words_become_overrides_and_flags(
             ("probe", f"x.{ending}", [f"write candidates=x.{ending} references=FILE; see"])
             for ending in ("jsonl", "csv", "tsv", "gz", "parquet")
         ),
-        ("score", "x.txt", ["'x.txt' is not of the form key=value; see captau score --help"]),
+        (
+            "score",
+            "x.txt",
+            ["'x.txt' is not of the form key=value, and there is no file of this name; see captau"],
+        ),
+        (
+            "score",
+            "mine.json refs",
+            ["'refs' is not of", ", and there is no file of this name; see"],
+        ),
+        (
+            "score",
+            "a=here refs.json",
+            ["option of captau score 'a'; a file gets a name", "candidates=a=here references=FILE"],
+        ),
+        ("score", "mine=- refs.json", ["candidates=mine=- references=FILE"]),
+        ("check", "here", ["write candidates=here against=FILE references=FILE; see"]),
+        ("bench", "here", ["write dataset=file file.path=here; see captau bench --help"]),
+        (
+            "calibrate",
+            "here",
+            [
+                "write dataset=file file.path=here for judgements, else candidates=here references=FILE"
+            ],
+        ),
         ("score", "metrics=a stdout", ["as in metrics=[a,stdout".replace("[", ""), "; see"]),
         (
             "data list",

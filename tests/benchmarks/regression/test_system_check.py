@@ -169,6 +169,22 @@ def test_a_run_of_captau_score_is_compared_with(files, monkeypatch, capsys):
     assert ended.value.code == 1
     assert rows_of(check(files, "worse", "old")) == rows_of(check(files, "worse", "whole.json"))
 
+    # A run of two systems is one of neither.
+    with pytest.raises(SystemExit):
+        main(
+            [
+                "score",
+                "candidates=whole.json,worse.json",
+                "references=refs.json",
+                "metrics=rouge_l",
+                "output_dir=both",
+            ]
+        )
+    with pytest.raises(SystemExit) as ended:
+        main(words.replace("=old", "=both").split())
+    assert ended.value.code == 2
+    assert "both holds 2 systems, whole and worse; name the file of one" in capsys.readouterr().err
+
 
 def run(words: str) -> int:
     with pytest.raises(SystemExit) as ended:

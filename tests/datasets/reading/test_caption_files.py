@@ -281,6 +281,19 @@ CANDIDATE_FAULTS = {
         "image_id,system,caption\n1,x,a\n1,x,b\n",
         [":3: a second caption for image '1'"],
     ),
+    "two of a model": (
+        "c.csv",
+        "image_id,Model,caption\n1,x,a\n1,y,b\n",
+        [
+            ":3: a second caption",
+            "; keep one per image, or, if 'Model' names systems, call it 'system'",
+        ],
+    ),
+    "two of a model in JSON": (
+        "c.json",
+        '[{"image_id": 1, "model": "x", "caption": "a"}, {"image_id": 1, "model": "y", "caption": "b"}]',
+        ["; keep one per image, or, if 'model' names systems, call it 'system'"],
+    ),
     "several systems": ("c.csv", "image_id,system,caption\n1,x,a\n1,y,b\n", ["of 2 systems"]),
     "CSV without captions": (
         "c.csv",

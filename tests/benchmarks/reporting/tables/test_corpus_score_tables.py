@@ -95,6 +95,16 @@ TRUSTED = "CIDEr (agreement with people: τ_c 43.9 on Flickr8k-Expert)"
         ),
         (
             UNKNOWN,
+            {"cider": [Standing("A", 0.5), Standing("B", 0.5)]},
+            "By CIDEr, A and B have the same score (50.0).",
+        ),
+        (
+            UNKNOWN,
+            {"chair": [Standing("A", -0.1), Standing("B", -0.1), Standing("C", -0.2)]},
+            "By CHAIR-s, A and B have the best score (10.0).",
+        ),
+        (
+            UNKNOWN,
             {"cider": [Standing("A", 0.5), Standing("B", 0.25)], "chair": []},
             "By CIDEr, A is best (50.0); its lead was not tested for significance; 1 of 2 metrics put it first.",
         ),
