@@ -269,7 +269,10 @@ def print_table(_: Command, options: Any) -> None:
 
     table = join(runs, options.choices)
     if is_drawn:
-        show_tables([table])
+        brief_table = table if options.choices.notes == "full" else table.without_details()
+        show_tables([brief_table])
+        if brief_table.notes != table.notes and options.choices.notes != "none":
+            show_text("notes=full prints all notes, which output= writes")
     else:
         _print_or_write(LAYOUTS[style](table), options.output)
 

@@ -394,6 +394,13 @@ class DatasetsOverview:
                 left_out.append(column.title)
         return f"mean: {self.mean_words}{wording.left_out_words(left_out)}."
 
+    def brief_mean_note(self) -> str:
+        """Say the same as `mean_note` without the names of the datasets, where the mean is over all of them."""
+        if len(self.joint.datasets) < len(self.columns):
+            return self.mean_note()
+        coefficients = [column.coefficient for column in self.columns]
+        return f"mean: {wording.mean_words(['all datasets'], coefficients)}."
+
     def table(self) -> ResultTable:
         """Return the printed table: a row a metric, a column a dataset, and the mean with interval and rank."""
         columns: list[str | Column] = []

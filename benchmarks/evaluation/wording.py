@@ -200,14 +200,20 @@ def half_width_note(statistics: StatisticsOptions, file: str, remark: str = "") 
 
 def rank_note(statistics: StatisticsOptions, coefficients: Sequence[str] = ()) -> TableNote:
     """Return the note on the column of ranks, with the test in files and details alone; the arguments are `rank_words`'."""
-    level = f"{100 * (1 - statistics.level):g} %"
-    tests = {find_coefficient(name).tests[0] for name in coefficients}
-    test = "permutation test" if tests == {"permutation"} else "paired bootstrap"
+    brief_words = brief_rank_words(statistics, coefficients)
     return TableNote(
         f"rank: {rank_words(statistics, coefficients)}.",
         ("rank",),
-        brief=f"Metrics that share a rank do not differ significantly ({test}, {level}).",
+        brief=f"{brief_words[:1].upper()}{brief_words[1:]}.",
     )
+
+
+def brief_rank_words(statistics: StatisticsOptions, coefficients: Iterable[str] = ()) -> str:
+    """Describe ranks in a clause, with the kind of test and its level alone; the arguments are `rank_words`'."""
+    level = f"{100 * (1 - statistics.level):g} %"
+    tests = {find_coefficient(name).tests[0] for name in coefficients}
+    test = "permutation test" if tests == {"permutation"} else "paired bootstrap"
+    return f"metrics that share a rank do not differ significantly ({test}, {level})"
 
 
 def interval_words(statistics: StatisticsOptions) -> str:

@@ -125,6 +125,25 @@ class TableNote(str):
         return cls(words, subjects, brief="")
 
 
+class PrintedBy(str):
+    """A footnote that says which paper printed a number.
+
+    Attributes:
+        source: the paper, as `Hessel et al. 2021`.
+        is_apart: whether the number is of another protocol than the table's.
+    """
+
+    __slots__ = ("is_apart", "source")
+    source: str
+    is_apart: bool
+
+    def __new__(cls, words: str, source: str, *, is_apart: bool) -> PrintedBy:
+        footnote = super().__new__(cls, words)
+        footnote.source = source
+        footnote.is_apart = is_apart
+        return footnote
+
+
 #: The subject of notes that explain intervals, which go where intervals do.
 INTERVALS = "intervals"
 
@@ -148,6 +167,7 @@ class ResultTable:
         file: where a reader of a narrow terminal finds all columns; empty where no file has them.
         intervals: how cells show their intervals: `subscript`, `plusminus` or `none`.
         footnotes: the letters that cells have, and what each says.
+        has_brief_footnotes: whether a terminal says of printed numbers by whom they are, and no more.
         signatures: the metrics' labels and signatures, which stand below the notes.
         has_legend: whether a line below explains how numbers are set.
         latex_label: for LaTeX's `\\ref`; empty for none.
@@ -167,6 +187,7 @@ class ResultTable:
     file: str = "table.md"
     intervals: str = "none"
     footnotes: tuple[tuple[str, str], ...] = ()
+    has_brief_footnotes: bool = False
     signatures: tuple[tuple[str, str], ...] = ()
     has_legend: bool = False
     latex_label: str = ""
@@ -309,7 +330,7 @@ class ResultTable:
             elif note.brief:
                 # It goes with its columns, as the whole note does.
                 notes.append(TableNote(note.brief, note.subjects))
-        return replace(table, notes=notes)
+        return replace(table, notes=notes, has_brief_footnotes=True)
 
     def with_note(self, note: str) -> ResultTable:
         """Return the table with a note below the others; unchanged where the note is empty."""

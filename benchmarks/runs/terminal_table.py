@@ -10,6 +10,7 @@ from .tables import (
     INTERVALS,
     AnyCell,
     Cell,
+    PrintedBy,
     ResultTable,
     Row,
     TableNote,
@@ -115,8 +116,17 @@ def _mark_published(table: ResultTable) -> ResultTable:
     rows: list[Row] = []
     for row in table.rows:
         rows.append(replace(row, label=f"{row.label}{_DAGGER}") if row.source else row)
+    marked = replace(table, rows=rows)
+    # Brief footnotes explain the dagger by themselves.
+    if table.has_brief_footnotes and any(_is_source(text) for _, text in table.footnotes):
+        return marked
     note = f"{_DAGGER} as printed by papers, not computed by captau."
-    return replace(table, rows=rows, notes=[note, *table.notes])
+    return replace(marked, notes=[note, *table.notes])
+
+
+def _is_source(footnote: str) -> bool:
+    """Tell whether a footnote says no more than who printed a number."""
+    return isinstance(footnote, PrintedBy) and not footnote.is_apart
 
 
 def _drop_hyphens(heading: str, width: int) -> str:
@@ -204,8 +214,30 @@ def _with_tails(table: ResultTable) -> ResultTable:
 
     # A column without any number goes before the others.
     spare = sorted(table.spare, key=has_numbers)
-    footnotes = [f"{letter.translate(_RAISED)} {text}." for letter, text in table.footnotes]
-    return replace(table, rows=rows, notes=[*table.notes, *footnotes], spare=tuple(spare))
+    notes = [*table.notes, *_footnote_lines(table)]
+    return replace(table, rows=rows, notes=notes, spare=tuple(spare))
+
+
+def _footnote_lines(table: ResultTable) -> list[str]:
+    """Return the footnotes, a line each; brief ones name the papers of printed numbers in a line for all."""
+    lines: list[str] = []
+    letters_by_source: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}
+    for letter, text in table.footnotes:
+        raised = letter.translate(_RAISED)
+        if table.has_brief_footnotes and isinstance(text, PrintedBy):
+            letters_by_source[text.is_apart].setdefault(text.source, []).append(raised)
+        else:
+            lines.append(f"{raised} {text}.")
+
+    beginnings = {
+        False: f"{_DAGGER} printed by",
+        True: f"{_DAGGER} printed under other protocols by",
+    }
+    for is_apart, letters in letters_by_source.items():
+        papers = [f"{' '.join(marks)} {source}" for source, marks in letters.items()]
+        if papers:
+            lines.append(f"{beginnings[is_apart]} {', '.join(papers)}.")
+    return lines
 
 
 def _tail_of(cell: AnyCell, intervals: str) -> str:

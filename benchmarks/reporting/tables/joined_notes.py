@@ -11,6 +11,7 @@ import pandas as pd
 from ...evaluation.judged_pairs import FLOOR_NOTES
 from ...evaluation.overview import MEAN
 from ...evaluation.wording import (
+    brief_rank_words,
     interval_words,
     level_notes,
     rank_words,
@@ -75,7 +76,8 @@ def table_notes(
     has_mean = not mean_note and MEAN in {key[0] for key in columns}
     for source, rows in zip(sources, rows_by_source, strict=True):
         if source.overview is not None and has_mean:
-            notes.append(source.overview.mean_note())
+            mean = source.overview.mean_note()
+            notes.append(TableNote(mean, brief=source.overview.brief_mean_note()))
         if has_details:
             notes += _row_notes(source, rows)
     return [note for note in dict.fromkeys(notes) if note]
@@ -130,8 +132,14 @@ def _number_notes(
         phrases = describe_statistics(
             sources, lambda options: rank_words(options, ranked_coefficients)
         )
-        for words in phrases:
-            yield f"{look}, ranks: {words}."
+        brief_phrases = describe_statistics(
+            sources, lambda options: brief_rank_words(options, ranked_coefficients)
+        )
+        # Runs that differ in the test's details alone have one brief phrase.
+        if len(brief_phrases) != len(phrases):
+            brief_phrases = phrases
+        for words, brief_words in zip(phrases, brief_phrases, strict=True):
+            yield TableNote(f"{look}, ranks: {words}.", brief=f"{look}: {brief_words}.")
 
 
 def _data_notes(
@@ -150,7 +158,7 @@ def _data_notes(
         return notes
 
     sizes = ", ".join(f"{title} {n:,}" for title, n in n_items.items())
-    return [f"Items, each dataset under its usual protocol: {sizes}.", *notes]
+    return [TableNote.detail(f"Items, each dataset under its usual protocol: {sizes}."), *notes]
 
 
 def _on_data(

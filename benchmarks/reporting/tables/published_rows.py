@@ -20,6 +20,8 @@ from ...evaluation.papers.published_numbers import (
 )
 from ...runs.tables import (
     Cell,
+    PrintedBy,
+    TableNote,
     format_number,
 )
 from ...statistics.coefficients.coefficient import find_coefficient
@@ -57,7 +59,9 @@ class PublishedRows:
         for (title, printed_version, version), n_by_paper in self.refused.items():
             papers = ", ".join(f"{paper} ({n})" for paper, n in n_by_paper.items())
             notes.append(
-                f"Left out are numbers on other judgements of {title} ({printed_version}) than those here ({version}): {papers}."
+                TableNote.detail(
+                    f"Left out are numbers on other judgements of {title} ({printed_version}) than those here ({version}): {papers}."
+                )
             )
         if not (self.rows or self.equal or self.left_out or self.refused):
             notes.append("No published number is of these datasets and coefficients.")
@@ -65,11 +69,10 @@ class PublishedRows:
             notes.append("Published numbers stand as they are printed.")
 
         if equal_sources := _name_sources(self.equal, drafts):
-            notes.append(f"The same numbers are printed by {equal_sources}.")
+            notes.append(TableNote.detail(f"The same numbers are printed by {equal_sources}."))
         if left_out_sources := _name_sources(self.left_out, drafts):
-            notes.append(
-                f"Left out, since a metric has one number in a column, are numbers of {left_out_sources}."
-            )
+            words = f"Left out, since a metric has one number in a column, are numbers of {left_out_sources}."
+            notes.append(TableNote.detail(words))
         return notes
 
 
@@ -217,9 +220,10 @@ def _fill_row(
         source = short_citation(number.paper)
         if differing_choices := differences(number, columns[key].protocol):
             row.apart.add(key)
-            row.texts[key].append(f"{source}: {', '.join(differing_choices)}")
+            words = f"{source}: {', '.join(differing_choices)}"
+            row.texts[key].append(PrintedBy(words, source, is_apart=True))
         else:
-            row.texts[key].append(f"as printed by {source}")
+            row.texts[key].append(PrintedBy(f"as printed by {source}", source, is_apart=False))
 
 
 def _fitting_numbers(

@@ -336,7 +336,7 @@ def test_escaped_text_literally() -> None:
 def test_coefficients_within_a_text_are_set_as_formulas() -> None:
     escaped = escape_latex("against Y and Z, τ_c; τ_b below, τ_case, tau_c, τ_X-YZ")
     assert escaped == (
-        r"against Y and Z, $\tau_c$; $\tau_b$ below, $\tau$\_case, tau\_c, $\tau$\_X-YZ"
+        r"against Y and Z, $\tau_c$; $\tau_b$ below, $\tau$\_case, tau\_c, $\tau$\textsubscript{X-YZ}"
     )
 
 

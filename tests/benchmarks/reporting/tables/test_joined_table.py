@@ -35,7 +35,7 @@ from captau.benchmarks.reporting.tables.joined_table import join
 from captau.benchmarks.reporting.tables.table_choices import TableChoices
 from captau.benchmarks.reporting.tables.table_layouts import LAYOUTS
 from captau.benchmarks.runs.finished_run import read_runs
-from captau.benchmarks.runs.tables import MISSING, ResultTable, Row
+from captau.benchmarks.runs.tables import MISSING, PrintedBy, ResultTable, Row
 from captau.benchmarks.runs.terminal_table import rich_of
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
@@ -264,6 +264,23 @@ def test_of_the_papers_that_print_a_number_the_rows_own_protocol_comes_first(tmp
     other = {"references": "max_over_single", "split": "test"}
     neither = table(made_run(tmp_path / "neither", rows, protocol=other), published=papers)
     assert texts(neither, "BLEU-1", "Hessel") == ["32.3"]
+
+
+def test_a_terminal_names_the_papers_and_leaves_the_rest_to_full_notes(run):
+    made = table(run, published=PAPERS, coefficients=("tau_c",), dimensions=("overall",))
+    console = Console(width=80, file=io.StringIO(), record=True)
+    console.print(rich_of(made.without_details(), 80))
+    shown = " ".join(console.export_text().split())
+
+    sources = {text.source for _, text in made.footnotes if isinstance(text, PrintedBy)}
+    assert len(sources) == 2
+    for source in sources:
+        assert shown.count(source) in (1, 2)
+    assert "† printed by ᵃ " in shown
+    # Files and full notes have both lists.
+    for words in ("The same numbers are printed by", "Left out, since a metric has one number"):
+        assert words in LAYOUTS["markdown"](made)
+        assert words not in shown
 
 
 def test_published_numbers_compete_where_they_may(run):
