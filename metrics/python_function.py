@@ -140,7 +140,11 @@ class PythonFunction(OutsideMetric):
         for index in range(len(rows)):
             placed = [cells[index] for cells in by_place]
             named = {name: cells[index] for name, cells in by_name.items()}
-            score = run_user_code(self.label, functools.partial(function, *placed, **named))
+            score = run_user_code(
+                self.label,
+                functools.partial(function, *placed, **named),
+                advice=functools.partial(_name_item, rows, index),
+            )
             try:
                 if isinstance(score, str | bytes) or np.ndim(score):
                     raise TypeError
@@ -273,6 +277,11 @@ class GivenFunction(PythonFunction):
 
     def _load(self) -> Any:
         return self.call
+
+
+def _name_item(rows: Rows, index: int) -> str:
+    """Return the end of a message that says which item a function was called for."""
+    return f"; it was called for {rows.label(index)}"
 
 
 def _find_modules_in(folder: Path) -> None:

@@ -287,7 +287,8 @@ def look_up_all(
     """Return the content of each key.
 
     Raises:
-        InputError: if some keys have none; the message names the first of them and counts all.
+        InputError: if some keys have none; the message names the first of them and counts all, and where all have
+            none names one that has.
     """
     gaps = [key for key in keys if key not in contents]
     if gaps:
@@ -296,10 +297,14 @@ def look_up_all(
         first = ", ".join(
             textwrap.shorten(" ".join(key), 60, placeholder=" …") for key in first_gaps
         )
-        exception = ", unless protocol.undefined=drop" if label == "score" else ""
+        remedy = "every item needs one"
+        if label == "score":
+            remedy += ", unless protocol.undefined=drop"
+        if contents and len(gaps) == len(keys):
+            # Nothing matches: a reader sees by an entry of the file how it calls images and captions.
+            remedy = f"what it has is of others, such as {quote_key(next(iter(contents)))}"
         raise InputError(
-            f"{path}: no {label} for {first} ({len(gaps)} of {len(keys)} items lack one); every "
-            f"item needs one{exception}"
+            f"{path}: no {label} for {first} ({len(gaps)} of {len(keys)} items lack one); {remedy}"
         )
 
     return [contents[key] for key in keys]

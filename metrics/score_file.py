@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..datasets.errors import InputError, shorten
-from ..datasets.reading.cells import ANSWER_WORDS, parse_answer
+from ..datasets.reading.cells import ANSWER_WORDS, is_missing, parse_answer
 from ..datasets.reading.packed_files import without_packing
 from ..datasets.reading.source_files import identify_image
 from ..datasets.reading.table import Table, read_table
@@ -31,6 +31,7 @@ class ScoreFile(OutsideMetric):
     has no captions. Where captions of an image are equal and their scores are not, the system tells them apart. If it
     also has `metric` (as `scores.parquet` of a run does), only the rows of one metric count. A score may be a judge's
     answer in words: yes, true and good are 1, no, false and bad are 0; a column `answer` is taken where there is no `score`.
+    An empty cell and NaN are missing scores, as a row is that the file lacks.
 
     Args:
         path: the file, packed or not.
@@ -78,12 +79,12 @@ class ScoreFile(OutsideMetric):
         return self.source is not None
 
     def check_dataset(self, rows: Rows) -> None:
-        keys, scores = self._read_scores(rows)
+        keys, scores = self._read_scores(rows, allows_gaps=True)
         if not scores.keys() & set(keys):
             raise UnavailableError(self.label, "has no score of these captions", "add their rows")
 
     def compute(self, rows: Rows) -> Floats:
-        keys, scores = self._read_scores(rows)
+        keys, scores = self._read_scores(rows, allows_gaps=rows.allows_gaps)
         if rows.allows_gaps and any(key in scores for key in keys):
             values = [scores.get(key, np.nan) for key in keys]
         else:
@@ -97,8 +98,12 @@ class ScoreFile(OutsideMetric):
             rows.add_remark(self.spec, f"scores as {self.source} published them, not computed here")
         return np.array(values)
 
-    def _read_scores(self, rows: Rows) -> tuple[list[Key], dict[Key, float]]:
-        """Return the key of each row, and the file's scores by key."""
+    def _read_scores(self, rows: Rows, *, allows_gaps: bool) -> tuple[list[Key], dict[Key, float]]:
+        """Return the key of each row, and the file's scores by key; missing ones are left out where gaps are allowed.
+
+        Raises:
+            InputError: where the file lacks columns, a score is none, or two of an item differ.
+        """
         table = self._read()
         score_column = self.score_column
         # A judge's file may call its yes and no so.
@@ -111,11 +116,16 @@ class ScoreFile(OutsideMetric):
             )
         columns = self._find_key_columns(table)
         scores = table.column(score_column)
-        entries = list(self._entries(table, self._file_keys(table, columns), scores))
+
+        def read_entries(key_columns: Mapping[str, str]) -> list[tuple[str, Key, float]]:
+            keys = self._file_keys(table, key_columns)
+            return list(self._entries(table, keys, scores, allows_gaps=allows_gaps))
+
+        entries = read_entries(columns)
         # Equal captions of two systems may have scores of their own.
         if "caption" in columns and self.system in table and _has_contradiction(entries):
             columns = {**columns, "system": self.system}
-            entries = list(self._entries(table, self._file_keys(table, columns), scores))
+            entries = read_entries(columns)
 
         keys = row_keys(rows, list(columns), self.path)
         if columns.get("image_id", "image_id") != "image_id":
@@ -160,13 +170,21 @@ class ScoreFile(OutsideMetric):
         return list(zip(*cells, strict=True))
 
     def _entries(
-        self, table: Table, keys: Sequence[Key], scores: Sequence[Any]
+        self, table: Table, keys: Sequence[Key], scores: Sequence[Any], *, allows_gaps: bool
     ) -> Iterator[tuple[str, Key, float]]:
         """Yield place, key and score of each row of this metric."""
         columns = (table.places, self._is_of_metric(table), keys, scores)
         for location, is_of_metric, key, score in zip(*columns, strict=True):
             if not is_of_metric:
                 continue
+
+            if is_missing(score):
+                if allows_gaps:
+                    continue
+                raise InputError(
+                    f"{location}: the score of {quote_key(key)} is missing ({shorten(repr(score))}); every item needs "
+                    "one, unless protocol.undefined=drop"
+                )
 
             number = parse_answer(score)
             if not math.isfinite(number):

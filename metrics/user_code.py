@@ -22,13 +22,15 @@ _OWN_FILES = (
 )
 
 
-def run_user_code(label: str, run: Callable[[], Returned], advice: str = "") -> Returned:
+def run_user_code(
+    label: str, run: Callable[[], Returned], advice: str | Callable[[], str] = ""
+) -> Returned:
     """Return the result of a function that calls the user's code.
 
     Args:
         label: the user's function or class as messages call it.
         run: the function.
-        advice: the end of the message.
+        advice: the end of the message, or a function that makes it.
 
     Raises:
         InputError: whatever it raises, with file and line of the user's code.
@@ -39,7 +41,8 @@ def run_user_code(label: str, run: Callable[[], Returned], advice: str = "") -> 
         raise
     except (Exception, SystemExit) as error:
         text = f"{type(error).__name__}: {error}".removesuffix(": ")
-        raise InputError(f"{label}: {text}{_source_line(error)}{advice}") from error
+        end = advice if isinstance(advice, str) else advice()
+        raise InputError(f"{label}: {text}{_source_line(error)}{end}") from error
 
 
 def _source_line(error: BaseException) -> str:

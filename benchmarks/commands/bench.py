@@ -100,7 +100,9 @@ def run(options: BenchOptions, write: Callable[[Results], None] | None = None) -
         has_overview = len(options.datasets) > 1 and not options.tests
         left_out.check(len(options.datasets), is_logged=not has_overview)
         measured_rows = pd.concat([part.measured.correlations["metric"] for part in benched])
-        if measured_rows.isin(CEILINGS).all():
+        # Floors are no rows of an overview, in which nothing would be left.
+        no_metrics = [*CEILINGS, *FLOORS] if has_overview else [*CEILINGS]
+        if measured_rows.isin(no_metrics).all():
             # This raises, since no dataset has a metric.
             find_unavailable(options.metrics, benched[0].measured.items, is_one_of_several=True)
         overview = _survey(options, benched, left_out, progress) if has_overview else None

@@ -157,8 +157,10 @@ def _tables(
             scale=selection.caption_set.card.scales.get(str(dimension)),
             is_fault=dimension in selection.caption_set.card.faults,
         )
+        chance = number_cell(first["n_good"] / first["n_items"], 100, 1)
         notes = [
-            f"AUC and recall ×100. {definition} Captions with a score of at least the threshold are kept."
+            f"AUC and recall ×100; AUC is the area under precision over recall, {chance} where scores say nothing. "
+            f"{definition} Captions with a score of at least the threshold are kept."
         ]
         for row in records_of(part):
             if row["note"]:

@@ -26,6 +26,7 @@ from ..runs.tables import (
     TableNote,
     coefficient_cell,
     count_cell,
+    join_titles,
 )
 from ..scoring.catalog import MetricStyle, own_labels, style_notes
 from ..scoring.protocol import Protocol
@@ -39,6 +40,7 @@ from .evaluation_set import EvaluationSet
 from .headline import sort_by_headline
 from .measured_dataset import MeasuredDataset, build_panels
 from .pair_tests import PairTests, Standing
+from .scored_dataset import describe_gaps
 from .verdicts import metric_verdict
 
 #: The name of the joint rows' dataset, and the head of their column.
@@ -56,6 +58,7 @@ class OverviewColumn:
         dimension, coefficient: its headline.
         quoted: the dimension that the dataset's card names as the headline; empty for none.
         references_words: how references are used, where it is not all at once.
+        gaps: what `protocol.undefined=drop` leaves out of rows, by metric.
         rows: the correlations by metric.
         ranks: by metric.
         reasons: why metrics have no value, by metric.
@@ -70,6 +73,7 @@ class OverviewColumn:
     reasons: Mapping[str, Unavailability] = field(default_factory=dict[str, Unavailability])
     quoted: str = ""
     references_words: str = ""
+    gaps: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def head(self, title: str, symbol: str) -> str:
         """Return the head of the column, with the dimension where the dataset's card names one."""
@@ -101,6 +105,12 @@ class OverviewColumn:
             if rank is not None:
                 ranks[metric] = rank
 
+        gaps: dict[str, str] = {}
+        if measured.protocol.undefined == "drop":
+            for metric, scores in measured.scored.by_metric.items():
+                if text := describe_gaps(scores, measured.protocol):
+                    gaps[metric] = text
+
         name = measured.caption_set.name
         card = measured.caption_set.card
         return cls(
@@ -113,6 +123,7 @@ class OverviewColumn:
             reasons={**undefined, **missing},
             quoted=card.headline,
             references_words=wording.references_words(measured.protocol),
+            gaps=gaps,
         )
 
     @classmethod
@@ -506,7 +517,7 @@ class DatasetsOverview:
         for column in self.columns:
             if column.references_words:
                 titles_by_words.setdefault(column.references_words, []).append(column.title)
-        return [f"{', '.join(titles)}: {words}." for words, titles in titles_by_words.items()]
+        return [f"{join_titles(titles)}: {words}." for words, titles in titles_by_words.items()]
 
     def _gap_notes(self) -> list[str]:
         """Say why cells are empty: each reason once, with the metrics and the datasets that it holds for."""
@@ -524,7 +535,7 @@ class DatasetsOverview:
         notes: list[str] = []
         for (reason, labels), titles in titles_by_reason.items():
             are_all = len(labels) == len(self.styles)
-            datasets = ", ".join(titles)
+            datasets = join_titles(titles)
             if reason.need:
                 subject = wording.list_words(labels, len(labels))
                 if are_all:
@@ -535,4 +546,9 @@ class DatasetsOverview:
             else:
                 subject = "" if are_all else f" {', '.join(labels)}:"
                 notes.append(f"{datasets}:{subject} {str(reason).removesuffix('.')}.")
+
+        for column in self.columns:
+            for metric, words in column.gaps.items():
+                if metric in self.styles:
+                    notes.append(f"{column.title}: {self.styles[metric].label}: {words}.")
         return notes

@@ -12,6 +12,7 @@ import pandas as pd
 from ...metrics.base import Floats, Metric, WordMetric
 from ..runs.progress_bar import StepProgress
 from ..runs.results import SCORE_COLUMNS
+from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
 from .evaluation_set import EvaluationSet, find_places
@@ -109,8 +110,27 @@ def score_dataset(
         remarks[metric.spec] = list(scorer.remarks.get(metric.spec, []))
         if metric.spec in caveats:
             remarks[metric.spec].append(caveats[metric.spec])
+        if gaps := describe_gaps(columns[metric.spec], selection.protocol):
+            remarks[metric.spec].append(gaps)
 
     return ScoredDataset(selection, tuple(metrics), by_item(columns, items), caveats, remarks)
+
+
+def describe_gaps(scores: Floats | pd.Series, protocol: Protocol) -> str:
+    """Say of how many items a metric's score is undefined, and what becomes of them; empty where it is of none.
+
+    Metrics with unlike gaps are measured on unlike captions, which a reader of their table must know.
+    """
+    n_undefined = int(np.isnan(scores).sum())
+    if not n_undefined:
+        return ""
+
+    counted = f"undefined for {n_undefined:,} of {len(scores):,} items"
+    if protocol.undefined == "drop":
+        return f"{counted}, left out of its row"
+    if n_undefined == len(scores):
+        return ""
+    return f"{counted}; protocol.undefined=drop leaves such items out"
 
 
 def by_item(columns: Mapping[str, Floats], items: pd.DataFrame) -> dict[str, pd.Series]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...datasets.schema import CaptionSet
-from ..runs.tables import TableNote
+from ..runs.tables import TableNote, join_titles
 from ..scoring.protocol import CHOICES, Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.coefficients.coefficient import find_coefficient
@@ -262,12 +262,14 @@ def mean_words(titles: Sequence[str], coefficients: Iterable[str]) -> str:
         titles: of the datasets.
         coefficients: the names of those that are in the mean.
     """
-    words = f"over {', '.join(titles)}"
+    joined = join_titles(titles)
     # A coefficient whose value of chance is 0 is on the mean's scale already.
     chances = [find_coefficient(name).chance for name in coefficients]
-    if any(chance not in (None, 0) for chance in chances):
-        words += "; an accuracy a counts as 2a − 1"
-    return words
+    if all(chance in (None, 0) for chance in chances):
+        return f"over {joined}"
+
+    scale = "an accuracy a counts as 2a − 1"
+    return f"over {joined} ({scale})" if ";" in joined else f"over {joined}; {scale}"
 
 
 def left_out_words(titles: Sequence[str]) -> str:

@@ -375,6 +375,12 @@ def signature_line(
     return [f"Signatures: {'; '.join(signatures)}."]
 
 
+def join_titles(titles: Sequence[str]) -> str:
+    """Join titles of datasets: with commas, or with semicolons where a title has a comma of its own."""
+    separator = "; " if any("," in title for title in titles) else ", "
+    return separator.join(titles)
+
+
 def count_of(number: int, noun: str) -> str:
     """Return a number with its noun, as `1 image` or `1,000 images`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

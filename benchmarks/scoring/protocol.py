@@ -108,7 +108,7 @@ class Protocol:
         values=("all", "mean_over_single", "max_over_single", "first_k"),
         words={
             "all": "candidates are scored against all references at once",
-            "first_k": "candidates are scored against the first {k} references",
+            "first_k": "candidates are scored against the first {first_k}",
             "mean_over_single": "candidates are scored against one reference at a time and the scores averaged{of_k}",
             "max_over_single": "candidates are scored against one reference at a time and the highest counts{of_k}",
         },
@@ -382,8 +382,7 @@ class Protocol:
         """Describe one choice in a clause: `each rating is a data point`."""
         value = getattr(self, name)
         text = ", ".join(value) if isinstance(value, tuple) else str(value)
-        of_k = f", of the first {self.k}" if self.k else ""
-        clause = CHOICES[name].clause(value).format(value=text, k=self.k, of_k=of_k)
+        clause = CHOICES[name].clause(value).format(value=text, **self._counted_references())
         return clause or f"{name.replace('_', ' ')} {text}"
 
     def clauses(
@@ -395,13 +394,19 @@ class Protocol:
             said_of: what the numbers are of.
             escape: makes LaTeX of the user's words.
         """
-        of_k = f", of the first {self.k}" if self.k else ""
         for name, declared in CHOICES.items():
             value = getattr(self, name)
             words = declared.clause(value)
             if declared.said_of in said_of and words:
                 text = escape(", ".join(value) if isinstance(value, tuple) else str(value))
-                yield name, words.format(value=text, k=self.k, of_k=of_k)
+                yield name, words.format(value=text, **self._counted_references())
+
+    def _counted_references(self) -> dict[str, str]:
+        """Return the words of `k` that clauses about references have."""
+        return {
+            "first_k": "reference" if self.k == 1 else f"{self.k} references",
+            "of_k": f", of the first {self.k}" if self.k else "",
+        }
 
     def select_items(self, caption_set: CaptionSet) -> pd.DataFrame:
         """Return the items that count, normalised, with their `weight` (their data points).

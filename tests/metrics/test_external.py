@@ -107,6 +107,10 @@ def test_a_series_goes_by_its_index(functions):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
+        (
+            "def f(caption):\n    return 1 / 0\n",
+            r"ZeroDivisionError: .*broken\.py, line 2\); it was called for row 0$",
+        ),
         ("def f(items:\n", r"SyntaxError: .*broken\.py, line 1"),
         ("x = 1\nraise ValueError('no')\n", r"ValueError: no \(.*broken\.py, line 2\)"),
         ("raise SystemExit\n", r"SystemExit \(.*broken\.py, line 1\)"),

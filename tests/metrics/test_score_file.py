@@ -118,7 +118,7 @@ def test_two_scores_for_an_item(keys, tmp_path):
         instance.score(ITEMS)
 
 
-@pytest.mark.parametrize("bad", ["NaN", "", "inf", "high", "-Infinity", "9" * 400])
+@pytest.mark.parametrize("bad", ["inf", "high", "-Infinity", "9" * 400])
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
 def test_a_score_that_is_no_number(ending, bad, tmp_path):
     scores = ["0.25", bad, "3"]
@@ -132,20 +132,43 @@ def test_a_score_that_is_no_number(ending, bad, tmp_path):
 
 def test_a_score_that_is_no_float_in_json_lines(tmp_path):
     path = tmp_path / "scores.jsonl"
-    for bad in ("9" * 400, "true", "[1]", "null"):
+    for bad in ("9" * 400, "true", "[1]"):
         path.write_text(f'{{"item_id": "007", "score": 1}}\n{{"item_id": "8", "score": {bad}}}\n')
         with pytest.raises(InputError, match=r"scores\.jsonl:2: the score of 8 is not a number"):
             ScoreFile(path=str(path), name="Mine").score(ITEMS)
 
 
+@pytest.mark.parametrize("missing", ["NaN", "", "null"])
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_an_empty_cell_is_a_missing_score(ending: str, missing: str, tmp_path: Path) -> None:
+    """As a row is that the file lacks: an error with its line, and undefined with `protocol.undefined=drop`."""
+    table = ITEMS[["item_id"]].assign(score=["0.25", missing, "3"])
+    instance = write(tmp_path / f"scores{ending}", table)
+    line = 3 if ending == ".csv" else 2
+    with says(
+        f"scores{ending}:{line}: the score of 8:ab is missing ('{missing}'); every item needs one, unless "
+        "protocol.undefined=drop"
+    ):
+        instance.score(ITEMS)
+    np.testing.assert_equal(instance.score(Rows(ITEMS, allows_gaps=True)), [0.25, np.nan, 3.0])
+
+
 def test_a_nan_in_parquet_and_an_absent_score_in_json_lines(tmp_path):
     table = ITEMS[["item_id"]].assign(score=[0.25, np.nan, 3.0])
-    with pytest.raises(InputError, match="the score of 8:ab is not a number"):
-        write(tmp_path / "scores.parquet", table).score(ITEMS)
     path = tmp_path / "scores.jsonl"
     path.write_text('{"item_id": "007", "score": 1}\n{"item_id": "8:ab"}\n')
-    with pytest.raises(InputError, match="the score of 8:ab is not a number"):
-        ScoreFile(path=str(path), name="Mine").score(ITEMS)
+    for instance in (write(tmp_path / "scores.parquet", table), ScoreFile(path=str(path))):
+        with says("the score of 8:ab is missing"):
+            instance.score(ITEMS)
+
+
+def test_a_file_of_other_captions_shows_one(tmp_path: Path) -> None:
+    """A reader sees how the file calls its items, and no remedy that would leave out all of them."""
+    table = ITEMS[["item_id"]].assign(item_id=["7.jpg", "8.jpg", "9.jpg"], score=SCORES)
+    instance = write(tmp_path / "scores.csv", table)
+    for allows_gaps in (False, True):
+        with says("(3 of 3 items lack one); what it has is of others, such as 7.jpg"):
+            instance.score(Rows(ITEMS, allows_gaps=allows_gaps))
 
 
 @pytest.mark.parametrize(

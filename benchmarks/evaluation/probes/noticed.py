@@ -282,21 +282,22 @@ def weakest_sentences(rows: pd.DataFrame, labels: Mapping[str, str]) -> str:
     sentences: list[str] = []
     for row in weakest.head(3).to_dict("records"):
         words = FAULT_WORDS.get(row["fault"], f"fault of the kind {row['fault']}")
-        share = _describe_share(row["value"], words)
+        share = _describe_share(row["value"], row["n_pairs"], words)
         sentences.append(f"{labels[row['metric']]} {share}.")
 
     return " ".join(sentences)
 
 
-def _describe_share(value: float, fault: str) -> str:
+def _describe_share(value: float, n_pairs: int, fault: str) -> str:
     """Return "misses one gender swap out of three" or "notices only one negation out of four" for a share that is noticed.
 
-    "Every" and "no" are said of all pairs and of none alone, but for rounding.
+    "Every" and "no" are said of all pairs and of none alone, but for rounding. A tie counts half, so that a share of less
+    than one pair is that of a tie, and no fault is noticed.
     """
     missed = 1 - value
     if missed <= 1e-9:
         return f"notices every {fault}"
-    if value <= 1e-9:
+    if value * n_pairs < 1 - 1e-9:
         return f"notices no {fault}"
 
     verb = "misses"

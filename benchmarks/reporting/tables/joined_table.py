@@ -7,7 +7,7 @@ writes in each style; `written_table` is that of a run without correlations.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from string import ascii_lowercase
 from typing import Any
 
@@ -61,9 +61,17 @@ def written_table(
     (run, *other_runs) = runs
     name = {"markdown": "table.md", "latex": "table.tex"}.get(style, "")
     if not name or other_runs or has_appendix or choices != USUAL_CHOICES:
+        unlike = [
+            f"{choice.name}="
+            for choice in fields(choices)
+            if getattr(choices, choice.name) != getattr(USUAL_CHOICES, choice.name)
+        ]
+        # What was asked for is told first: one's last run may be of another command than one thinks.
+        refused = f" and takes no {', '.join(unlike)}" if unlike else ""
         raise InputError(
-            f"{run.folder} is a run of captau {run.command}, which has a table of its own: name one such run, "
-            "with style=markdown or style=latex, and output= if you like"
+            f"{run.folder} is a run of captau {run.command}, which has a table of its own{refused}: name a run of "
+            "captau bench, compare or score with run=DIR, or one such run alone, with style=markdown or style=latex, "
+            "and output= if you like"
         )
     return read_text(run.path_of(name))
 

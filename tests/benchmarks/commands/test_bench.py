@@ -248,18 +248,23 @@ def test_constant_scores_are_undefined_with_a_reason(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("undefined", "value_is_nan", "note"),
-    [("nan", True, "3 of 1080 data points"), ("drop", False, "3 of 1080 data points dropped")],
+    ("undefined", "value_is_nan", "note", "told"),
+    [
+        ("nan", True, "3 of 1080 data points", "; protocol.undefined=drop leaves such items out"),
+        ("drop", False, "3 of 1080 data points dropped", ", left out of its row"),
+    ],
 )
-def test_undefined_scores(tmp_path, monkeypatch, undefined, value_is_nan, note):
+def test_undefined_scores(tmp_path, monkeypatch, undefined, value_is_nan, note, told):
     (tmp_path / "gap.py").write_text(
         "def gap(items):\n    s = items['caption'].str.len().astype(float)\n    s.iloc[0] = None\n    return s\n"
     )
     monkeypatch.chdir(tmp_path)
     protocol = {"undefined": undefined, "coefficients": ["tau_c"]}
-    row = captau.bench("demo", "python(gap:gap)", protocol=protocol).correlations.iloc[0]
+    results = captau.bench("demo", "python(gap:gap)", protocol=protocol)
+    row = results.correlations.iloc[0]
     assert np.isnan(row["value"]) == value_is_nan
     assert note in row["note"]
+    assert f"gap: undefined for 1 of 360 items{told}." in results.tables[0].notes
 
 
 def test_undefined_scores_can_stop_the_run(tmp_path, monkeypatch):

@@ -200,6 +200,7 @@ def test_the_sentence() -> None:
             "metric": ["a", "a", "b", "b"],
             "fault": ["gender", "half", "negation", "copy"],
             "value": [0.66, 0.9, 0.26, 0.0],
+            "n_pairs": [50, 50, 50, 50],
         }
     )
     assert weakest_sentences(rows, {"a": "CIDEr", "b": "Mine"}) == (

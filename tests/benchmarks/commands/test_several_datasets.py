@@ -217,6 +217,36 @@ def test_a_dataset_that_no_metric_fits_has_rows_with_the_reason(
         captau.bench([first, twin], ["rouge_l", "bleu_1"], **options)
 
 
+def test_an_overview_says_what_undefined_scores_leave_out(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A metric is not measured on all captions of each dataset, and another one beside it is."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gaps.py").write_text(
+        "def gaps(items):\n    s = items['caption'].str.len().astype(float)\n    s.iloc[:2] = None\n    return s\n"
+    )
+    results = captau.bench(
+        ["demo", "flickr8k_expert"],
+        ["rouge_l", "gaps.py:gaps"],
+        protocol={"undefined": "drop"},
+        data_root=folder,
+        statistics=FAST,
+    )
+    notes = results.tables[0].notes
+    assert "Demo: gaps: undefined for 2 of 360 items, left out of its row." in notes
+    assert sum("left out of its row" in note for note in notes) == 2
+
+
+def test_a_metric_that_no_dataset_can_compute_stops_the_run(folder: Path) -> None:
+    """Also where comparisons have floors, which an overview does not show."""
+
+    def bright(caption: str, image: str) -> float:
+        return float(len(caption) + len(image))
+
+    with says("needs images", "docs/neural.md says where they are looked for"):
+        captau.bench(["flickr8k_expert", "pascal50s"], [bright], data_root=folder, statistics=FAST)
+
+
 def test_a_narrow_terminal_keeps_the_mean_with_interval_and_rank(folder: Path) -> None:
     """Heads are shortened and the empty column goes; its reason stands once, and no warning repeats it."""
     sets = "dataset=flickr8k_expert,pascal50s,caption_quality"

@@ -94,7 +94,7 @@ def test_rows_of_the_overview_are_a_metric_and_dataset_each_and_the_mean_last() 
     frame = made().frame()
     assert tuple(frame.columns) == OVERVIEW_COLUMNS
     none = "None"
-    note = "mean: over One, Two, long; an accuracy a counts as 2a − 1."
+    note = "mean: over One; Two, long (an accuracy a counts as 2a − 1)."
     assert frame.astype(object).where(frame.notna(), none).to_numpy().tolist() == [
         ["m", "one", "in_all", "tau_c", 0.5, 0.4, 0.6, 1, "n1"],
         ["n", "one", "in_all", "tau_c", 0.25, none, none, none, ""],
@@ -155,7 +155,7 @@ def test_the_table_has_a_column_a_dataset_and_the_mean() -> None:
     )
     assert table.notes == [
         "Coefficients ×100.",
-        "mean: over One, Two, long; an accuracy a counts as 2a − 1.",
+        "mean: over One; Two, long (an accuracy a counts as 2a − 1).",
         "±: half the width of the 95 % interval (expanded percentile bootstrap over images, 2,000 replicates), "
         "an image drawn once for all datasets.",
         "rank: metrics that share a rank do not differ significantly (paired bootstrap over images, level 5 %, "
@@ -196,6 +196,8 @@ def test_a_table_without_a_mean_has_neither_its_columns_nor_a_verdict() -> None:
             ["One, Two have no references, which all of these metrics need."],
         ),
         ([dict.fromkeys(STYLES, WHY)] * 2, ["One, Two: why."]),
+        # Titles with commas are told apart.
+        ([dict.fromkeys(STYLES, WHY)] * 3, ["One; Two; Three, short: why."]),
         (
             [{"m": WHY, "n": WHY}, {"m": WHY}],
             ["One: M, N: why.", "Two: M: why."],
@@ -208,7 +210,9 @@ def test_reasons_stand_once_for_datasets_and_metrics(
 ) -> None:
     columns = [
         OverviewColumn(f"d{n}", title, "x", "tau_c", reasons=of_dataset)
-        for n, (title, of_dataset) in enumerate(zip(("One", "Two"), reasons, strict=False))
+        for n, (title, of_dataset) in enumerate(
+            zip(("One", "Two", "Three, short"), reasons, strict=False)
+        )
     ]
     table = made(columns=columns, joint=WITHOUT).table()
     assert table.notes[2:-1] == notes

@@ -202,6 +202,10 @@ def test_a_study_has_its_own_table(copied: Path) -> None:
         with says(f"{copied} is a run of captau rank, which has a table of its own"):
             written_table(runs, choices, style, has_appendix=has_appendix)
 
+    choices = TableChoices(rows=("cider",), published=("umic_2021",))
+    with says("and takes no published=, rows=: name a run of captau bench, compare or score"):
+        written_table([run], choices, "markdown", has_appendix=False)
+
 
 NUMBER = Cell(
     "-4.5",

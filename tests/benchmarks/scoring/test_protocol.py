@@ -596,6 +596,10 @@ IDF = "corpus statistics (document frequencies) are taken over the dataset"
             f"an item's ratings are averaged; candidates are scored against the first 3 references; {IDF}",
         ),
         (
+            {"references": "first_k", "k": 1},
+            f"each rating is a data point; candidates are scored against the first reference; {IDF}",
+        ),
+        (
             {"systems": ("a", "b"), "split": "test", "undefined": "drop", "level": "by_image"},
             f"each rating is a data point; {AT_ONCE}; {IDF}; captions are those of a, b; captions are those of the split test; "
             "coefficients are within images, and averaged over them",

@@ -204,6 +204,13 @@ def test_a_share_is_said_in_words(value: float, words: str) -> None:
     assert weakest_sentences(rows, {"m": "M"}) == f"M {words}."
 
 
+def test_a_tie_alone_is_no_fault_that_is_noticed() -> None:
+    """One tie of 1,000 pairs counts half a pair: the metric notices none, and not "one out of 2,000"."""
+    for value, words in ((0.5 / 1000, "notices no"), (1 / 1000, "notices only one")):
+        rows = pd.DataFrame([row_of("negation", value) | {"n_pairs": 1000}])
+        assert weakest_sentences(rows, {"m": "M"}).startswith(f"M {words} negation")
+
+
 def test_the_three_weakest_metrics_are_named_with_what_they_miss_most() -> None:
     rows = [
         *(
