@@ -271,10 +271,7 @@ def _notes(
     if measured.ceiling_remark:
         notes.append(measured.ceiling_remark)
     notes += wording.level_notes(frame[frame["metric"].isin(order)], labels, measured.protocol)
-    for row in records_of(frame[frame["value"].isna()]):
-        label = labels[row["metric"]]
-        words = f"{label}, {row['dimension']} {row['coefficient']}: {row['note']}."
-        notes.append(TableNote(words, (label,)))
+    notes += wording.undefined_notes(frame, labels, order)
     return notes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -318,6 +318,46 @@ def level_notes(
     for prefix, notes in notes_by_prefix.items():
         sentences.append(f"{prefix}{'; '.join(notes)}.")
     return sentences
+
+
+def undefined_notes(
+    correlations: pd.DataFrame, labels: Mapping[str, str], metrics: Collection[str]
+) -> list[TableNote]:
+    """Say which coefficients are undefined and why, in one sentence for each reason that metrics share.
+
+    Args:
+        correlations: rows of `correlations.csv`.
+        labels: the names in tables, of what people reach as well.
+        metrics: those that are named only where they do not all share the reason.
+    """
+    undefined = correlations[correlations["value"].isna()]
+    specs_by_cell: dict[tuple[str, str, str], list[str]] = {}
+    for row in undefined.to_dict("records"):
+        cell = (row["dimension"], row["coefficient"], row["note"])
+        specs_by_cell.setdefault(cell, []).append(row["metric"])
+
+    # Coefficients by dimension, for each reason of the same metrics.
+    cells_by_reason: dict[tuple[tuple[str, ...], str], dict[str, list[str]]] = {}
+    for (dimension, coefficient, note), specs in specs_by_cell.items():
+        names = () if set(metrics) <= set(specs) else tuple(labels[spec] for spec in specs)
+        cells = cells_by_reason.setdefault((names, note), {})
+        cells.setdefault(dimension, []).append(coefficient)
+
+    n_coefficients = correlations.groupby("dimension")["coefficient"].nunique()
+    notes: list[TableNote] = []
+    for (names, note), cells in cells_by_reason.items():
+        parts: list[str] = []
+        for dimension, coefficients in cells.items():
+            # A dimension is named alone where all its coefficients are undefined.
+            symbols = [find_coefficient(name).symbol for name in coefficients]
+            is_whole = len(coefficients) == n_coefficients[dimension]
+            parts.append(dimension if is_whole else f"{dimension} {', '.join(symbols)}")
+        subject = ", ".join(names or ["All metrics"])
+        # What holds for every coefficient of the table names none.
+        if sum(map(len, cells.values())) < n_coefficients.sum():
+            subject += f" ({'; '.join(parts)})"
+        notes.append(TableNote(f"{subject}: {note}.", names))
+    return notes
 
 
 def copies_note(selection: EvaluationSet) -> str:

@@ -21,6 +21,7 @@ from ..evaluation.wording import (
     interval_words,
     list_words,
     system_level_note,
+    undefined_notes,
 )
 from ..runs.frames import records_of
 from ..runs.tables import (
@@ -274,11 +275,10 @@ def list_notes(part: RunDataset, heads: set[str]) -> list[str]:
         notes.append(TableNote(f"{names} {is_or_are} missing: {reason}.", tuple(labels)))
 
     is_missing = part.correlations["metric"].isin(list(missing))
-    undefined = part.correlations[part.correlations["value"].isna() & ~is_missing]
-    for row in undefined.to_dict("records"):
-        label = part.label(row["metric"])
-        words = f"{label}, {row['dimension']} {row['coefficient']}: {row['note']}."
-        notes.append(TableNote(words, (label,)))
+    computed = part.correlations[~is_missing]
+    labels = {spec: part.label(spec) for spec in computed["metric"]}
+    metrics = [spec for spec in part.metrics if spec not in missing]
+    notes += undefined_notes(computed, labels, metrics)
 
     options = part.run.run.get("config", {}).get("statistics") or {}
     if "interval" in heads and options:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,17 @@ class JudgementOptions:
     def __post_init__(self) -> None:
         if self.path is None:
             raise InputError("dataset file: the option file.path=FILE is needed")
+        if not isinstance(self.path, str | Path):
+            raise InputError(f"file.path is {self.path!r}; the path of a file is expected")
+
+        for option in fields(self):
+            value = getattr(self, option.name)
+            takes_text = option.type in ("str", "str | None")
+            if takes_text and value is not None and not isinstance(value, str):
+                raise InputError(
+                    f"file.{option.name} is {value!r}; a text is expected, such as "
+                    f"file.{option.name}=NAME, and of several columns 'NAME,NAME'"
+                )
 
         for name, known_words in (("missing", ("error", "drop")), ("flagged", ("drop", "keep"))):
             word = getattr(self, name)

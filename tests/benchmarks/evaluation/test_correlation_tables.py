@@ -162,8 +162,8 @@ def test_a_table_has_the_best_metric_on_top_and_floors_and_ceilings_below() -> N
         "in correlations.csv.",
         "rank: metrics that share a rank do not differ significantly (paired bootstrap over images, level 5 %, "
         "Benjamini-Hochberg).",
-        "CIDEr, x tau_c: undefined: why.",
-        "best virtual rater, x tau_c: none.",
+        "CIDEr (x τ_c): undefined: why.",
+        "best virtual rater (x τ_c): none.",
     ]
 
 

@@ -38,6 +38,7 @@ from captau.benchmarks.evaluation.wording import (
     rank_words,
     references_words,
     synthetic_note,
+    undefined_notes,
 )
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions, smallest_share_p_value
@@ -134,6 +135,38 @@ def test_what_was_not_tested_is_not_called_equal() -> None:
     assert "not tested" in lead_words([METEOR, Standing("CIDEr", 0.4)], PairTests())
     endless = [Standing("a", 1.0), Standing("b", math.inf)]
     assert "not tested" in lead_words(endless, PairTests())
+
+
+def test_coefficients_that_are_undefined_for_one_reason_stand_in_one_sentence() -> None:
+    """By hand: fluency of all metrics, one coefficient of one metric, all coefficients of another, and what people reach."""
+    rows: list[dict[str, Any]] = []
+    for metric in ("bleu_1", "cider", "odd", "oracle"):
+        for dimension in ("precision", "fluency"):
+            for coefficient in ("tau_c", "tau_b"):
+                note, value = "", 0.5
+                if dimension == "fluency" and metric != "oracle":
+                    note, value = "undefined: all ratings are equal", math.nan
+                elif metric == "odd":
+                    note, value = "undefined: all scores are equal", math.nan
+                elif metric == "cider" and coefficient == "tau_b":
+                    note, value = "undefined: why", math.nan
+                elif metric == "oracle" and coefficient == "tau_b":
+                    note, value = "none", math.nan
+                row = {"metric": metric, "dimension": dimension, "coefficient": coefficient}
+                rows.append(row | {"note": note, "value": value})
+
+    labels = {"bleu_1": "BLEU-1", "cider": "CIDEr", "odd": "odd", "oracle": "people"}
+    notes = undefined_notes(pd.DataFrame(rows), labels, ["bleu_1", "cider", "odd"])
+    assert [(str(note), note.subjects) for note in notes] == [
+        ("All metrics (fluency): undefined: all ratings are equal.", ()),
+        ("CIDEr (precision τ_b): undefined: why.", ("CIDEr",)),
+        ("odd (precision): undefined: all scores are equal.", ("odd",)),
+        ("people (precision τ_b; fluency τ_b): none.", ("people",)),
+    ]
+    of_one = pd.DataFrame([row for row in rows if row["metric"] == "odd"])
+    of_precision = of_one[of_one["dimension"] == "precision"]
+    (note,) = undefined_notes(of_precision, labels, ["bleu_1", "odd"])
+    assert note == "odd: undefined: all scores are equal."
 
 
 def test_a_rank_is_no_test_of_every_pair() -> None:

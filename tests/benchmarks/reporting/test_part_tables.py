@@ -95,7 +95,7 @@ def test_coefficients_stand_beside_their_intervals_and_ranks() -> None:
     # The best of M, A and U in the columns 0, 3, 4 and 5; what people reach does not compete.
     assert best_of(table) == {(0, 0), (0, 3), (1, 3), (1, 4), (1, 5)}
     assert table.lines_below == [
-        "U, p tau_c: note.",
+        "U (p τ_c): note.",
         "Ranks: metrics that share a rank do not differ significantly.",
     ]
     undefined = CoefficientTable(part_of(ROWS[2:3], "u")).table()
