@@ -111,8 +111,8 @@ class ScoreFile(OutsideMetric):
             score_column = "answer"
         if score_column not in table:
             raise InputError(
-                f"{self.path}: no column {score_column}, which has the scores; name it with score_column=…; it has "
-                f"{', '.join(table.names)}"
+                f"{self.path}: no column {score_column}, which has the scores; name it with "
+                f"'metrics=file(path={self.path},score_column=NAME)'; it has {', '.join(table.names)}"
             )
         columns = self._find_key_columns(table)
         scores = table.column(score_column)

@@ -133,7 +133,7 @@ def _check_caption_file(options: ValidateOptions, faults: Faults, remarks: Fault
     references = None
     if options.references is not None:
         references = read_references(options.references, columns=options.columns)
-        for finding in references.find_faults():
+        for finding in references.find_faults(with_folder=True):
             remarks.add_places(finding.lines)
     # XLSX is a zip archive too, and a table.
     if _is_table(options.file) or not is_zip(options.file, _read_head(options.file)):
@@ -341,7 +341,7 @@ def _check_captions(
         if expected is not None and image_id not in expected:
             where = f"{candidates.source.name}:{candidates.lines[image_id]}"
             faults.add(f"{where}: unknown image {quote(image_id)}")
-    for finding in candidates.find_faults():
+    for finding in candidates.find_faults(with_folder=True):
         if finding.is_fatal:
             faults.add_all(finding.lines)
         elif remarks is not None:

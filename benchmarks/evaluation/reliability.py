@@ -211,13 +211,19 @@ def _source_notes(
         what = "systems' mean scores with people's judgements of the systems, not of yours but"
         of_what = "systems"
 
+    measure = f"correlations ×100 of {what}"
+    brief_measure = f"correlations ×100 on the {of_what} of"
+    coefficients = {number.coefficient for number in reliability.by_spec.values()}
+    if are_systems == {True} and coefficients == {"pairwise_accuracy"}:
+        share = "the share (%) of pairs of systems that a metric puts in people's order"
+        measure = f"{share}, not of yours but"
+        brief_measure = f"{share}, on"
+
     sources = [f"{', '.join(names)}: {source}" for source, names in by_source.items()]
-    notes = [f"agreement with people: correlations ×100 of {what} as {how} ({'; '.join(sources)})."]
+    notes = [f"agreement with people: {measure} as {how} ({'; '.join(sources)})."]
     for dataset, captions in by_dataset.items():
         notes.append(f"{dataset}: {captions}.")
 
     datasets = list_words(list(by_dataset))
-    brief = (
-        f"agreement with people: correlations ×100 on the {of_what} of {datasets}, not on yours."
-    )
+    brief = f"agreement with people: {brief_measure} {datasets}, not on yours."
     return notes, brief

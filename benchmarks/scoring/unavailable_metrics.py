@@ -32,7 +32,9 @@ def check_works_without_references(metrics: Sequence[Metric]) -> None:
         InputError: where there are metrics, and all of them need references.
     """
     if metrics and all("references" in metric.needs for metric in metrics):
-        raise InputError(f"metric {metrics[0].spec} needs references; give references=FILE")
+        raise InputError(
+            f"metric {metrics[0].spec} needs references; give references=FILE, which is the same file where its rows hold both"
+        )
 
 
 def find_unavailable(

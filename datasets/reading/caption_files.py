@@ -59,9 +59,9 @@ class CandidateFile:
         """Return the place of an image's caption, for messages."""
         return f"{self.source.name}:{self.lines[image_id]}: image '{image_id}'"
 
-    def find_faults(self) -> list[SuspectedFault]:
-        """Return what looks like a fault of the file."""
-        name = Path(self.source.name).name
+    def find_faults(self, *, with_folder: bool = False) -> list[SuspectedFault]:
+        """Return what looks like a fault of the file, whose places name it with its folder or without."""
+        name = self.source.name if with_folder else Path(self.source.name).name
         texts: list[PlacedText] = []
         for image_id, caption in self.captions.items():
             texts.append(PlacedText(f"{name}:{self.lines[image_id]}", image_id, caption))
@@ -90,9 +90,9 @@ class ReferenceFile:
     void_images: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
-    def find_faults(self) -> list[SuspectedFault]:
-        """Return what looks like a fault of the file."""
-        name = Path(self.source.name).name
+    def find_faults(self, *, with_folder: bool = False) -> list[SuspectedFault]:
+        """Return what looks like a fault of the file, whose places name it with its folder or without."""
+        name = self.source.name if with_folder else Path(self.source.name).name
         placed: list[PlacedText] = []
         for image_id, texts in self.texts.items():
             location = f"{name}:{self.lines[image_id]}" if image_id in self.lines else name

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..caption_texts import collapse_blanks
 from ..errors import InputError, shorten
@@ -16,6 +17,19 @@ from .winners import describe_strengths, read_strengths, read_winners
 
 IMAGES = ("image_id", "image")
 VALUES = ("value", "rating", "score", "answer")
+#: The other columns that are read.
+_OTHERS = (
+    "dimension",
+    "rater",
+    "system",
+    "caption",
+    "winner",
+    "strength",
+    "system_a",
+    "system_b",
+    "caption_a",
+    "caption_b",
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,7 @@ def read_ratings(path: Path, dimension: str | None = None) -> RatingFile:
     Raises:
         InputError: where the file cannot be read, lacks a column, or has several dimensions and none is named.
     """
-    table = read_table(path)
+    table = _with_small_letters(read_table(path))
     image = table.first_of(*IMAGES)
     if image is None:
         raise InputError(
@@ -113,6 +127,16 @@ def read_ratings(path: Path, dimension: str | None = None) -> RatingFile:
         has_raters=all(raters),
         notes=(table.note,) if table.note else (),
     )
+
+
+def _with_small_letters(table: Table) -> Table:
+    """Return a table whose columns of ratings are found in any case, as `captau score` finds those of captions."""
+    columns: dict[str, list[Any]] = {}
+    for name in table.names:
+        small = name.strip().lower()
+        if small in (*IMAGES, *VALUES, *_OTHERS) and small not in table:
+            columns[small] = table.column(name)
+    return table.with_columns(columns) if columns else table
 
 
 def _select_dimension(table: Table, dimension: str | None) -> Table:

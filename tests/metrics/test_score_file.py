@@ -266,7 +266,10 @@ def test_columns_of_other_names_and_the_mark_of_published_scores(tmp_path):
     assert (style.label, style.kind) == ("CLIPScore (published)", "released")
     assert catalog.metric_style(metric(f"file(path={path})")).kind == "given"
     wrong = metric(f"file(path={path},metric=CLIPS,image=seg_id,system=SYS)")
-    with says("no column score, which has the scores; name it with score_column=…; it has SYS, "):
+    with says(
+        "no column score, which has the scores; name it with 'metrics=file(path=",
+        "billboard.csv,score_column=NAME)'; it has SYS, ",
+    ):
         wrong.score(rows)
     with says(
         "no column caption; a score file has score and either item_id, or image_id (or image)"

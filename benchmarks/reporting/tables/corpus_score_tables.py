@@ -384,7 +384,7 @@ def describe_agreement(row: Mapping[str, Any]) -> str:
     coefficient = row["agreement_coefficient"]
     if not coefficient:
         return ""
-    symbol = find_coefficient(coefficient).symbol
+    symbol = find_coefficient(coefficient).symbol.removesuffix(" %")
     return f"{symbol} {format_coefficient(row['agreement'], coefficient)} on {row['agreement_on']}"
 
 

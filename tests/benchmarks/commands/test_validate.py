@@ -154,10 +154,10 @@ def test_every_fault_is_listed_up_to_the_limit(tmp_path):
         "entry 12: a list, whose elements have no names; write objects with image_id and caption, as pandas' "
         "to_json(orient='records') does",
         "'caption' appears twice in one object; keep one of them",
-        "c.json:1: image '11': the caption is empty, punctuation apart",
-        "c.json:1: image '12': the caption is empty, punctuation apart",
-        "c.json:1: image '13': the caption is empty, punctuation apart",
-        f"c.json:1: image '14': {lost}",
+        "image '11': the caption is empty, punctuation apart",
+        "image '12': the caption is empty, punctuation apart",
+        "image '13': the caption is empty, punctuation apart",
+        f"image '14': {lost}",
     ]
     assert verdict.n_faults == 11
     first_faults = check(path, limit=2)
@@ -319,7 +319,7 @@ def test_a_thousand_broken_files_get_a_thousand_verdicts(tmp_path):
 def test_awkward_captions_are_valid_but_the_empty_one(tmp_path):
     rows = [{"image_id": i, "caption": text} for i, text in enumerate(AWKWARD)]
     path = submitted(tmp_path, rows)
-    assert check(path).faults == ["c.json:1: image '0': the caption is empty, punctuation apart"]
+    assert check(path).faults == [f"{path}:1: image '0': the caption is empty, punctuation apart"]
 
 
 # What the paper's footnote removes, as it prints it, and as the tokeniser writes it (pycocoevalcap).

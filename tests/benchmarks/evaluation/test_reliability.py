@@ -106,3 +106,11 @@ def test_notes_name_sources_captions_and_what_is_missing() -> None:
         *told,
     ]
     assert list(reliability_notes("a/run", MetricReliability(), {})) == []
+
+
+def test_a_share_of_pairs_of_systems_is_called_no_correlation() -> None:
+    number = Reliability("pairwise_accuracy", 0.7, "d", "run r", captions="of 1 word", n_systems=5)
+    share = "agreement with people: the share (%) of pairs of systems that a metric puts in people's order"
+    notes = list(reliability_notes("r", MetricReliability({"a": number}), {"a": "A"}))
+    assert notes[0] == f"{share}, not of yours but as measured (A: run r)."
+    assert notes[0].brief == f"{share}, on d, 5 systems, not on yours."

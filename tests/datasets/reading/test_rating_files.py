@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from captau.datasets.reading.rating_files import match_rated_images
+from pathlib import Path
+
+from captau.datasets.reading.rating_files import match_rated_images, read_ratings
 from tests.conftest import says
 
 
@@ -17,3 +19,13 @@ def test_numbers_behind_words_match_where_one_side_is_plain_numbers_alone() -> N
     assert match_rated_images([("r.csv:2", "image_1")], ["1", "2"], "c.json") == {"image_1": "1"}
     with says("r.csv:2: image 'dog_1' is not among the captions of c.json"):
         match_rated_images([("r.csv:2", "dog_1")], ["cat_1", "cat_2"], "c.json")
+
+
+def test_columns_of_ratings_are_found_in_any_case(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("Image,System,Rating,RATER\n1.jpg,mine,4,ann\n2.jpg,mine,2.5,bob\n")
+    found = read_ratings(path)
+    assert [(row.image_id, row.systems, row.value, row.rater) for row in found.rows] == [
+        ("1.jpg", ("mine",), 4.0, "ann"),
+        ("2.jpg", ("mine",), 2.5, "bob"),
+    ]
