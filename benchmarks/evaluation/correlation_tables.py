@@ -107,6 +107,7 @@ def correlation_table(
         spare=_spare_columns(columns, measured.headline),
         own_labels=own_labels(styles),
         verdict=_verdict(measured, styles, order, labels, has_differences=has_differences),
+        dataset=measured.caption_set.name,
         details=_details(measured, columns),
     )
 

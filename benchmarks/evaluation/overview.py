@@ -304,6 +304,7 @@ class DatasetsOverview:
         absent: datasets of a set that are not here.
         n_images: the images of the mean's datasets, one that stands in two of them counted twice; None where it is not
             known, or the tests are.
+        verdict: the sentence that the run printed, which knew its tests; empty where it is made of the numbers.
     """
 
     columns: Sequence[OverviewColumn]
@@ -312,6 +313,7 @@ class DatasetsOverview:
     statistics: StatisticsOptions
     absent: Sequence[str] = ()
     n_images: int | None = None
+    verdict: str = ""
 
     @classmethod
     def of_run(cls, run: FinishedRun) -> DatasetsOverview | None:
@@ -333,7 +335,15 @@ class DatasetsOverview:
         statistics = StatisticsOptions(**config.get("statistics") or {})
         counts = [run.run.get("n_images", {}).get(name) for name in joint.datasets]
         n_images = None if None in counts else sum(counts)
-        return cls(columns, joint, styles, statistics, config.get("absent", ()), n_images)
+        return cls(
+            columns=columns,
+            joint=joint,
+            styles=styles,
+            statistics=statistics,
+            absent=config.get("absent", ()),
+            n_images=n_images,
+            verdict=run.verdicts.get(MEAN, ""),
+        )
 
     @property
     def metrics(self) -> list[str]:
@@ -441,7 +451,8 @@ class DatasetsOverview:
             notes=self._notes(),
             spare=tuple((index,) for index in self._spare_columns()),
             own_labels=own_labels(self.styles),
-            verdict=self._verdict(),
+            verdict=self.verdict or self._verdict(),
+            dataset=MEAN,
         )
 
     def _spare_columns(self) -> list[int]:

@@ -146,7 +146,13 @@ class CoefficientTable:
         return coefficient_cell(self.value(metric, column), column[1])
 
     def verdict(self) -> str:
-        """Say in one sentence where the user's own metrics stand, or which agrees best with people."""
+        """Say in one sentence where the user's own metrics stand, or which agrees best with people.
+
+        It is the sentence that the run printed, whose tests it may not have kept; without one, that of the numbers.
+        """
+        if printed := self.part.run.verdicts.get(self.part.dataset, ""):
+            return printed
+
         column = dimension, coefficient = self.leading_column
         is_named = self.has_several_dimensions or find_coefficient(coefficient).is_of_preferences
         standings: list[Standing] = []

@@ -109,7 +109,7 @@ class Results(PrintedTables):
         for name, frame in self.frames.items():
             frames[name] = to_parquet(frame) if name.endswith(".parquet") else to_csv(frame)
         files = {**frames, **self.other_files, **table_files(self.tables), **self.figures}
-        verdicts = {table.title: table.verdict for table in self.tables if table.verdict}
+        verdicts = {t.dataset or t.title: t.verdict for t in self.tables if t.verdict}
         run = {**self.run, "verdicts": verdicts} if verdicts else self.run
         return add_run_file(files, run)
 

@@ -162,6 +162,7 @@ class ResultTable:
         spare: groups of columns that go where a terminal is too narrow for all, the first group first.
         own_labels: labels of the user's own metrics.
         verdict: a sentence that says what the table shows, above the notes.
+        dataset: whose agreement with people it shows, `mean` for that over several; empty for other tables.
         details: columns that commands print only with `details=true`.
         is_detail: whether that holds for the whole table.
         file: where a reader of a narrow terminal finds all columns; empty where no file has them.
@@ -182,6 +183,7 @@ class ResultTable:
     spare: tuple[tuple[int, ...], ...] = ()
     own_labels: frozenset[str] = frozenset()
     verdict: str = ""
+    dataset: str = ""
     details: tuple[int, ...] = ()
     is_detail: bool = False
     file: str = "table.md"
@@ -330,7 +332,8 @@ class ResultTable:
             elif note.brief:
                 # It goes with its columns, as the whole note does.
                 notes.append(TableNote(note.brief, note.subjects))
-        return replace(table, notes=notes, has_brief_footnotes=True)
+        names_papers = any(isinstance(text, PrintedBy) for _, text in table.footnotes)
+        return replace(table, notes=notes, has_brief_footnotes=names_papers)
 
     def with_note(self, note: str) -> ResultTable:
         """Return the table with a note below the others; unchanged where the note is empty."""

@@ -68,6 +68,7 @@ def part_of(rows: list[Any], names: str = "amu", **record: Any) -> Any:
         find_protocol=lambda *_: record.get("protocol"),
         find_reasons=FinishedRun(Path("run"), record).find_reasons,
         has_file=lambda _: False,
+        verdicts=record.get("verdicts", {}),
     )
     return Part(
         correlations=frame,
@@ -147,6 +148,15 @@ def test_the_verdict_names_the_dimension_where_it_has_to() -> None:
     assert two.startswith("A reaches p τ_c 20.0.")
     pairs = CoefficientTable(part_of(ROWS[7:8])).verdict()
     assert pairs.startswith("A reaches mean acc. 80.0")
+
+
+def test_the_sentence_that_the_run_printed_comes_first() -> None:
+    """A run without significance.csv keeps ranks alone, which say less than its tests did."""
+    printed = "M is first of two, level with A and B."
+    table = CoefficientTable(part_of(ROWS, verdicts={"d": printed, "mean": "Another."}))
+    assert table.verdict() == printed
+    other = CoefficientTable(part_of(ROWS, verdicts={"mean": "Another."}))
+    assert other.verdict() == "M is first of two, 20.0 above A, significantly ahead of A."
 
 
 def test_the_verdict_says_where_no_metric_finds_more_than_chance_does() -> None:
