@@ -186,7 +186,7 @@ class Metric(ABC):
             float64 array of shape (n_items,); NaN where the metric is undefined.
 
         Raises:
-            InputError: if an item lacks what the metric needs.
+            InputError: if an item lacks what the metric needs, or what the metric returns is not a number for each.
         """
         rows = Rows.from_items(items)
         if not len(rows):
@@ -196,8 +196,12 @@ class Metric(ABC):
             self.check_rows(rows)
             unique, inverse = self._distinct_rows(rows)
             unique.remarks.pop(self.spec, None)
-            scores = np.asarray(self._compute(unique), dtype=np.float64)
+            computed = self._compute(unique)
 
+        try:
+            scores = np.asarray(computed, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"metric {self.spec} returned no numbers ({error})") from error
         if scores.shape != (len(unique),):
             raise InputError(
                 f"metric {self.spec} returned scores of shape {scores.shape} for {len(unique)} items"

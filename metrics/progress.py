@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -197,6 +197,38 @@ def progress_counter(description: str, total: int | None) -> Generator[ProgressC
     bar = _own_bar()
     with show_bar(bar):
         yield ProgressCounter(bar, bar.add_task(description, total=total), description)
+
+
+@contextmanager
+def patient_counter(
+    description: str, total: int, *, patience: float = 1.0
+) -> Generator[Callable[[], None]]:
+    """Count units one by one on a line of `progress_counter` that appears only where the work lasts.
+
+    Args:
+        description: the units that are counted.
+        total: how many units there are.
+        patience: the seconds before the line appears, and between two changes of it.
+    """
+    with ExitStack() as stack:
+        advance: ProgressCounter | None = None
+        n_uncounted = 0
+        last_change = time.monotonic()
+
+        def count_one() -> None:
+            nonlocal advance, n_uncounted, last_change
+            n_uncounted += 1
+            now = time.monotonic()
+            if now - last_change < patience:
+                return
+
+            if advance is None:
+                advance = stack.enter_context(progress_counter(description, total))
+            advance(n_uncounted)
+            n_uncounted = 0
+            last_change = now
+
+        yield count_one
 
 
 def make_bar(

@@ -19,6 +19,7 @@ import pandas as pd
 from ..datasets.errors import InputError, unknown
 from .base import Floats, Metric, UnavailableError
 from .outside_metric import OutsideMetric
+from .progress import patient_counter
 from .registry import register
 from .rows import Rows
 from .user_code import run_user_code
@@ -37,7 +38,8 @@ def make_instance(cls: type, label: str) -> Metric:
         return cls()
     except TypeError as error:
         raise InputError(
-            f"{label}: the class cannot be made without parameters ({error}); give the metric itself instead"
+            f"{label}: the class cannot be made without parameters ({error}); name an object of it instead, as "
+            f"mine = {cls.__name__}(…) in the file makes one"
         ) from error
 
 
@@ -137,24 +139,34 @@ class PythonFunction(OutsideMetric):
                 by_name[parameter.name] = columns[column]
 
         scores = np.empty(len(rows))
-        for index in range(len(rows)):
-            placed = [cells[index] for cells in by_place]
-            named = {name: cells[index] for name, cells in by_name.items()}
-            score = run_user_code(
-                self.label,
-                functools.partial(function, *placed, **named),
-                advice=functools.partial(_name_item, rows, index),
-            )
-            try:
-                if isinstance(score, str | bytes) or np.ndim(score):
-                    raise TypeError
-                scores[index] = float(score)
-            except (TypeError, ValueError, OverflowError) as error:
-                raise InputError(
-                    f"{self.label}: it returned {score!r} for {rows.label(index)}; a number is expected"
-                ) from error
+        with patient_counter(f"{self.spec}, captions", len(rows)) as count_one:
+            for index in range(len(rows)):
+                placed = [cells[index] for cells in by_place]
+                named = {name: cells[index] for name, cells in by_name.items()}
+                score = run_user_code(
+                    self.label,
+                    functools.partial(function, *placed, **named),
+                    advice=functools.partial(_name_item, rows, index),
+                )
+                scores[index] = self._to_number(score, rows, index)
+                count_one()
 
         return scores
+
+    def _to_number(self, score: Any, rows: Rows, index: int) -> float:
+        """Return what the function returned for an item as a float.
+
+        Raises:
+            InputError: where it is no number.
+        """
+        try:
+            if isinstance(score, str | bytes) or np.ndim(score):
+                raise TypeError
+            return float(score)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(
+                f"{self.label}: it returned {score!r} for {rows.label(index)}; a number is expected"
+            ) from error
 
     def _score_together(self, function: Callable[..., Any], rows: Rows) -> Floats:
         """Call a function once, with the items as a DataFrame."""

@@ -7,6 +7,7 @@ import functools
 import os
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from captau.metrics.external import metric as make_metric
 from captau.metrics.python_function import PythonFunction
 from captau.metrics.registry import metric, recipe_of
 from captau.metrics.score_file import ScoreFile
+from tests.conftest import says
 from tests.metrics.metric_samples import (
     row,
 )
@@ -366,6 +368,36 @@ def test_a_class_without_a_name_needs_or_bounds():
         assert made.score(PAIRS).tolist() == [10, 5]
     with pytest.raises(AttributeError, match="Letters has no attribute 'nothing'"):
         _ = Letters().nothing
+
+
+CLASSES = """
+from dataclasses import dataclass
+import captau
+
+@dataclass(frozen=True)
+class Words(captau.Metric):
+    def compute(self, rows): return ["many"] * len(rows.captions)
+
+@dataclass(frozen=True)
+class Power(captau.Metric):
+    power: float
+    def compute(self, rows): return [len(caption) ** self.power for caption in rows.captions]
+
+square = Power(2)
+"""
+
+
+def test_a_class_that_returns_words_or_has_parameters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "classes.py").write_text(CLASSES)
+    with says("metric Words returned no numbers (could not convert string to float: 'many')"):
+        make_metric("classes.py:Words").score(PAIRS)
+    with says("name an object of it instead, as mine = Power(…) in the file makes one"):
+        make_metric("classes.py:Power")
+    lengths = [len(pair["caption"]) for pair in PAIRS]
+    assert make_metric("classes.py:square").score(PAIRS).tolist() == [n**2 for n in lengths]
 
 
 def test_an_exception_in_a_class_names_metric_file_and_line(tmp_path, monkeypatch):

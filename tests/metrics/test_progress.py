@@ -9,7 +9,13 @@ from rich.console import Console
 from rich.progress import Progress
 
 from captau.metrics import progress
-from captau.metrics.progress import LoggedBar, describe_task, progress_counter, show_bar
+from captau.metrics.progress import (
+    LoggedBar,
+    describe_task,
+    patient_counter,
+    progress_counter,
+    show_bar,
+)
 
 
 def test_metrics_add_a_line_to_the_runs_bar():
@@ -24,6 +30,30 @@ def test_metrics_add_a_line_to_the_runs_bar():
         with pytest.raises(KeyError), progress_counter("more", 1):
             raise KeyError
     assert [task.description for task in bar.tasks] == ["a run"]
+
+
+def test_a_line_of_quick_work_does_not_appear_and_one_of_long_work_counts_each_unit():
+    bar = LoggedBar()
+    with show_bar(bar):
+        with patient_counter("quick", 2, patience=60) as count_one:
+            count_one()
+            assert bar.tasks == []
+        with patient_counter("slow", 3, patience=0) as count_one:
+            count_one()
+            count_one()
+            (line,) = bar.tasks
+            assert (line.description, line.completed, line.total) == ("slow", 2, 3)
+        assert bar.tasks == []
+
+
+def test_units_that_came_quickly_are_counted_together():
+    bar = LoggedBar()
+    with show_bar(bar), patient_counter("captions", 9, patience=0.05) as count_one:
+        count_one()
+        count_one()
+        time.sleep(0.06)
+        count_one()
+        assert bar.tasks[0].completed == 3
 
 
 def test_nothing_is_drawn_without_a_terminal(capsys):

@@ -11,6 +11,7 @@ from ...evaluation.overview import DatasetsOverview
 from ...evaluation.threshold_curves import Conjunction
 from ...runs.finished_run import FinishedRun, read_run
 from ...runs.progress_bar import StepProgress
+from ...runs.tables import join_titles
 from ..part_tables import CoefficientTable
 from ..run_parts import CHART_TITLES, RunDataset, RunPart, ScoredCaptions, run_parts
 from . import figure_files
@@ -66,6 +67,8 @@ def draw_charts(
     parts = run_parts(run, good, precision)
     files: dict[str, bytes] = {}
     undrawn: list[str] = []
+    # A reason that holds for several datasets stands once.
+    titles_by_reason: dict[tuple[str, str], list[str]] = {}
     if "overview" in kinds and overview is None:
         undrawn.append("no overview: a run of captau bench of several datasets has one")
     kinds = tuple(kind for kind in kinds if kind != "overview")
@@ -81,9 +84,14 @@ def draw_charts(
                 for chart in drawn_charts:
                     files |= figure_files.files_of(chart.draw(), chart.name, formats)
                 if not charts:
-                    undrawn.append(f"{part.title}: no {kind}: {reason}")
+                    titles_by_reason.setdefault((kind, reason), []).append(part.title)
                 progress.advance()
 
+    kinds_by_reason: dict[tuple[str, str], list[str]] = {}
+    for (kind, reason), titles in titles_by_reason.items():
+        kinds_by_reason.setdefault((join_titles(titles), reason), []).append(f"no {kind}")
+    for (titles, reason), of_kinds in kinds_by_reason.items():
+        undrawn.append(f"{titles}: {', '.join(of_kinds)}: {reason}")
     if not files:
         raise InputError(f"nothing to draw ({'; '.join(undrawn)})")
     # Nobody asked for the usual kinds one by one, so that nothing is said of those without data.

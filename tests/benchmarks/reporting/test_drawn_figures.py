@@ -150,6 +150,9 @@ def test_several_datasets_have_an_overview_first(finished_run: Path) -> None:
     assert files[0] == "overview.svg"
     assert len(files) == 1 + 3 + 3
     assert list(draw_charts(finished_run, ("overview",), ("svg",)).files) == ["overview.svg"]
+    # A reason that holds for both datasets stands once.
+    with says("nothing to draw (Demo, ratings.csv: no categories: there are none)"):
+        draw_charts(finished_run, ("categories",))
     assert list(draw_charts(finished_run, ("ratings",), ("svg",)).files) == [
         *("ratings_demo.svg", "ratings_file.svg")
     ]
