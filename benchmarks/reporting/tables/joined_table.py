@@ -6,6 +6,7 @@ writes in each style; `written_table` is that of a run without correlations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from string import ascii_lowercase
@@ -179,7 +180,7 @@ def _lay_out(
             signatures.append((draft.label, shorten_hashes(draft.signature)))
 
     return ResultTable(
-        choices.title or _title(columns),
+        choices.title or _title(columns, drafts),
         "metric",
         tuple(columns.values()),
         with_headings(rows, headings),
@@ -222,12 +223,19 @@ def _by_kind(drafts: Sequence[RowDraft]) -> list[RowDraft]:
     return sorted(drafts, key=lambda draft: kinds.index(draft.kind))
 
 
-def _title(columns: Mapping[ColumnKey, CoefficientColumn]) -> str:
+def _title(columns: Mapping[ColumnKey, CoefficientColumn], drafts: Sequence[RowDraft]) -> str:
+    """Name the datasets, or count those of which the table has a number."""
     titles: dict[str, None] = {}
-    for column in columns.values():
+    for key, column in columns.items():
+        has_number = any(
+            key in draft.cells and not math.isnan(draft.cells[key].value) for draft in drafts
+        )
         # The mean stands over no dataset.
-        if column.over:
+        if column.over and has_number:
             titles[column.over] = None
+
+    if not titles:
+        titles = {column.over: None for column in columns.values() if column.over}
 
     if len(titles) > 3:
         return f"Agreement of metrics with people on {number_word(len(titles))} datasets"

@@ -266,6 +266,22 @@ def test_of_the_papers_that_print_a_number_the_rows_own_protocol_comes_first(tmp
     assert texts(neither, "BLEU-1", "Hessel") == ["32.3"]
 
 
+def test_scott_s_rows_have_the_names_that_readers_know(run):
+    made = table(run, published=("iicr_2023",), coefficients=("tau_c",), dimensions=("overall",))
+    labels = {r.label for r in numbers(made) if r.source}
+    assert {"VSE++", "ViLBERT alignment", "ICR (Flickr8k)", "ICR (CocoG)"} <= labels
+    assert not labels & {"VSEPP", "VBAalignment", "Model Flickr8k", "Model cocoG"}
+
+
+def test_the_title_names_no_dataset_without_a_number(tmp_path):
+    rows = [
+        ("flickr8k_expert", "overall", "tau_c", "cider", 0.4, 0.3, 0.5, 1, ""),
+        ("thumb", "total", "pearson", "cider", math.nan, math.nan, math.nan, 1, "x"),
+    ]
+    title = table(made_run(tmp_path / "run", rows)).title
+    assert title.endswith(": Flickr8k-Expert")
+
+
 def test_a_terminal_names_the_papers_and_leaves_the_rest_to_full_notes(run):
     made = table(run, published=PAPERS, coefficients=("tau_c",), dimensions=("overall",))
     console = Console(width=80, file=io.StringIO(), record=True)
