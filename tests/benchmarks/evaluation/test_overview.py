@@ -285,6 +285,7 @@ def finished(records: list[Any], *, is_there: bool = True, **changes: Any) -> An
         folder=Path(),
         find_reasons=FinishedRun(Path(), run).find_reasons,
         find_protocol=FinishedRun(Path(), run).find_protocol,
+        verdicts=FinishedRun(Path(), run).verdicts,
     )
 
 
