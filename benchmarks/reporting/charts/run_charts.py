@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,6 @@ def draw_charts(
     parts = run_parts(run, good, precision)
     files: dict[str, bytes] = {}
     undrawn: list[str] = []
-    # A reason that holds for several datasets stands once.
     titles_by_reason: dict[tuple[str, str], list[str]] = {}
     if "overview" in kinds and overview is None:
         undrawn.append("no overview: a run of captau bench of several datasets has one")
@@ -87,15 +86,27 @@ def draw_charts(
                     titles_by_reason.setdefault((kind, reason), []).append(part.title)
                 progress.advance()
 
-    kinds_by_reason: dict[tuple[str, str], list[str]] = {}
-    for (kind, reason), titles in titles_by_reason.items():
-        kinds_by_reason.setdefault((join_titles(titles), reason), []).append(f"no {kind}")
-    for (titles, reason), of_kinds in kinds_by_reason.items():
-        undrawn.append(f"{titles}: {', '.join(of_kinds)}: {reason}")
+    undrawn += _describe_reasons(titles_by_reason)
     if not files:
         raise InputError(f"nothing to draw ({'; '.join(undrawn)})")
     # Nobody asked for the usual kinds one by one, so that nothing is said of those without data.
     return figure_files.Figures(files, () if is_usual else undrawn)
+
+
+def _describe_reasons(titles_by_reason: Mapping[tuple[str, str], Sequence[str]]) -> list[str]:
+    """Say why kinds of charts are not drawn: a reason of several datasets, or of several kinds, stands once.
+
+    Args:
+        titles_by_reason: the titles of datasets by kind and reason.
+    """
+    kinds_by_titles: dict[tuple[str, str], list[str]] = {}
+    for (kind, reason), titles in titles_by_reason.items():
+        kinds_by_titles.setdefault((join_titles(titles), reason), []).append(f"no {kind}")
+
+    lines: list[str] = []
+    for (titles, reason), kinds in kinds_by_titles.items():
+        lines.append(f"{titles}: {', '.join(kinds)}: {reason}")
+    return lines
 
 
 def _kinds_to_draw(names: Sequence[str]) -> tuple[str, ...]:
