@@ -57,6 +57,7 @@ def computed_rows(
     """Return the rows of the runs."""
     drafts: dict[tuple[str, str, str], RowDraft] = {}
     for index, source in enumerate(sources):
+        n_points = _count_points(source)
         for key, row in [*source.rows, *source.mean_rows]:
             if key not in columns:
                 continue
@@ -89,8 +90,24 @@ def computed_rows(
                     # The remedy is of no use to a table's reader.
                     text = reason.problem if reason else row["note"]
                     draft.texts[key] = [text or "undefined"]
+                elif kind in METRIC_KINDS and key in n_points and row["n_ratings"] < n_points[key]:
+                    # Of fewer captions than its neighbours', a number is hardly compared with theirs.
+                    counted = f"{int(row['n_ratings']):,} of {n_points[key]:,}"
+                    draft.texts[key] = [
+                        f"of {counted} data points; of the others the score is undefined"
+                    ]
 
     return list(drafts.values())
+
+
+def _count_points(source: NamedRun) -> dict[ColumnKey, int]:
+    """Return the most data points of a row in each column of which `protocol.undefined=drop` may leave some out."""
+    n_points: dict[ColumnKey, int] = {}
+    for key, row in source.rows:
+        protocol = source.run.find_protocol(key.dataset, row["protocol"]) or {}
+        if protocol.get("undefined") == "drop":
+            n_points[key] = max(n_points.get(key, 0), int(row["n_ratings"]))
+    return n_points
 
 
 def _cell(row: Mapping[str, Any], rank: int | None, intervals: str) -> Cell:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 import captau
@@ -32,6 +35,37 @@ def test_notes_of_none_are_left_out(tmp_path: Path) -> None:
     run = made_run(tmp_path / "mine")
     assert captau.table(run).notes
     assert captau.table(run, notes="none").notes == []
+
+
+@pytest.mark.parametrize("datasets", ["demo", ["demo", "file"]])
+def test_a_number_of_fewer_captions_has_a_footnote(
+    datasets: str | list[str], tmp_path: Path
+) -> None:
+    """`protocol.undefined=drop` leaves three data points of one caption out of a row, and none out of the other's."""
+
+    def gap(items: pd.DataFrame) -> list[float]:
+        return [math.nan, *range(1, len(items))]
+
+    judgements = tmp_path / "mine.csv"
+    lines = ["image,caption,references,value"]
+    lines += [f"{n},a dog {n},a dog {n} runs,{n % 4}" for n in range(8)]
+    judgements.write_text("\n".join(lines))
+    options: Any = {"file": {"path": str(judgements)}} if "file" in datasets else {}
+    captau.bench(
+        datasets,
+        ["rouge_l", gap],
+        protocol={"undefined": "drop"},
+        statistics={"replicates": 50},
+        output_dir=tmp_path / "run",
+        **options,
+    )
+
+    (table,) = captau.table(tmp_path / "run").tables
+    reasons = dict(table.footnotes)
+    marks = {row.label: row.cells[0].marks for row in table.rows if row.cells}
+    text = "of 1,077 of 1,080 data points; of the others the score is undefined"
+    assert [reasons[mark] for mark in marks["gap"]] == [text]
+    assert not marks["ROUGE-L"]
 
 
 def test_a_run_with_a_table_of_its_own_is_named_with_it(tmp_path: Path) -> None:

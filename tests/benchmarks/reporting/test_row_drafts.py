@@ -41,7 +41,7 @@ def source(name: str, *rows: Any, signatures: dict[str, str] | None = None) -> A
     }
     columns = ("metric", "value", "note")
     made = [
-        (key, dict(zip(columns, row, strict=True)) | {"ci_low": NAN, "ci_high": NAN, "coefficient": key[3]})
+        (key, dict(zip(columns, row, strict=True)) | {"ci_low": NAN, "ci_high": NAN, "coefficient": key[3], "protocol": "usual"})
         for key, *row in rows
     ]  # fmt: skip
     return SimpleNamespace(
@@ -50,7 +50,11 @@ def source(name: str, *rows: Any, signatures: dict[str, str] | None = None) -> A
         mean_rows=[],
         styles=styles,
         below={"floors": {"floor": "by lot"}, "ceilings": {}},
-        run=SimpleNamespace(run={"signatures": signatures or {}}, find_reasons=lambda _: {}),
+        run=SimpleNamespace(
+            run={"signatures": signatures or {}},
+            find_reasons=lambda _: {},
+            find_protocol=lambda *_: None,
+        ),
         ranks={("flickr8k_expert", "overall", "tau_c", "a"): 3},
     )
 
