@@ -430,13 +430,18 @@ def design_notes(
     else:
         # Whatever the design is, such a rater learns nothing from the datasets; it decides what is tested.
         source = "the demo's further scenes" if captions == DEMO else Path(captions).name
-        design = f"learned from the captions of {source} and from no ratings, without the images that are tested here"
+        design = f"learned from the captions of {source} and from no ratings"
+        design += (
+            ", and tested on nothing"
+            if options.design == "all"
+            else ", without the images that are tested here"
+        )
     notes = [f"{options.recipe.name}: {design}."]
 
     if n_dropped := sum(job.n_dropped for job in jobs):
         notes.append(f"{n_dropped:,} rows left out of training in all.")
     if options.shuffled:
-        notes.append("CONTROL: trained on shuffled ratings.")
+        notes.append(f"CONTROL: trained on {options.recipe.control}.")
     return notes
 
 
@@ -468,8 +473,11 @@ def _usage(options: TrainOptions, jobs: Sequence[TrainingJob], folder: Path) -> 
     # The folder of a run stands for the only rater in it.
     path = folder if len(jobs) == 1 else folder / jobs[0].name
     if options.design == "all":
+        learned = "trained on every row: no image of these datasets can test it"
+        if options.recipe.options.get("captions", OWN_REFERENCES) != OWN_REFERENCES:
+            learned = "the images of its captions cannot test it"
         return (
-            f"trained on every row: no image of these datasets can test it; for captions of your own: "
+            f"{learned}; for captions of your own: "
             f"captau score candidates=FILE references=FILE 'metrics=rater(path={path})'"
         )
     if options.design == "folds":

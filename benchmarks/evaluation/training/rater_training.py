@@ -82,6 +82,7 @@ def make_card(
         about={
             "design": plan.design,
             "shuffled": plan.shuffled,
+            "control": plan.recipe.control,
             "data": _describe_data(job, caption_sets) if session.reads_examples else {},
             "train": _count_examples(job.train) if session.reads_examples else {},
             "validation": _count_examples(job.validation) if session.reads_examples else {},
@@ -175,8 +176,8 @@ def _describe_rater(card: RaterCard) -> str:
     ]
 
     if about["shuffled"]:
-        lines.append("CONTROL: it was trained on shuffled ratings.")
-    if about["design"] == "all":
+        lines.append(f"CONTROL: it was trained on {about['control']}.")
+    if about["design"] == "all" and about["data"]:
         lines.append(
             "It was trained on every caption of the datasets below, so none of their images can test it; "
             "`captau train design=leave_one_out` measures raters that were made alike."
@@ -223,7 +224,7 @@ def _describe_figures(about: Mapping[str, Any]) -> list[str]:
     """Return a table of how the rater agrees with people on the rows that it was tested on."""
     if not about.get("test"):
         reasons = {
-            "all": "nothing was left to test it on",
+            "all": "design=all leaves nothing to test it on",
             "folds": "those of the run are of the raters of all folds together",
         }
         reason = reasons.get(about["design"], "no caption with a rating was tested")

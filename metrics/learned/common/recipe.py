@@ -44,6 +44,8 @@ class Recipe(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     #: The options that say where features come from; a trained rater may take them from elsewhere.
     source_options: ClassVar[tuple[str, ...]] = ()
+    #: What a control (`shuffled=true`) is trained on, in words.
+    control: ClassVar[str] = "shuffled ratings"
 
     if typing.TYPE_CHECKING:
         name: ClassVar[str]

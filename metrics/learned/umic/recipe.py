@@ -176,6 +176,7 @@ class UmicRecipe(Recipe):
     pretrain_rate: float = 1e-3
 
     source_options: ClassVar[tuple[str, ...]] = ("regions",)
+    control: ClassVar[str] = "captions and altered captions in random order"
 
     def __post_init__(self) -> None:
         if not self.negatives:

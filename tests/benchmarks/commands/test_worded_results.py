@@ -68,7 +68,8 @@ FOLDS = "icr: predicted by raters that had not seen the image (5 folds); trained
 ])  # fmt: skip
 def test_notes_of_designs(values: dict[str, Any], n_dropped: int, notes: list[str]) -> None:
     values = {"folds": 5, "strict": False, "strict_control": False, "shuffled": False} | values
-    recipe = SimpleNamespace(name="icr", options={"select": values.get("select", "tau_c")})
+    selection = {"select": values.get("select", "tau_c")}
+    recipe = SimpleNamespace(name="icr", options=selection, control="shuffled ratings")
     options: Any = SimpleNamespace(recipe=recipe, **values)
     jobs: Any = [SimpleNamespace(n_dropped=n_dropped)] * 2
     assert train.design_notes(options, jobs, corpora(a=True)) == notes
@@ -89,6 +90,10 @@ def test_a_rater_of_captions_elsewhere_is_not_said_to_learn_from_the_datasets(
     jobs: Any = [SimpleNamespace(n_dropped=0)]
     assert train.design_notes(options, jobs, corpora(a=True)) == [
         f"umic: learned from the captions of {source} and from no ratings, without the images that are tested here."
+    ]
+    options.design = "all"
+    assert train.design_notes(options, jobs, corpora(a=True)) == [
+        f"umic: learned from the captions of {source} and from no ratings, and tested on nothing."
     ]
     recipe.options["captions"] = "references"
     (note,) = train.design_notes(options, jobs, corpora(a=True))

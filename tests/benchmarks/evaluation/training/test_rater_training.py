@@ -218,6 +218,7 @@ def test_a_trained_rater_has_a_card_a_history_and_a_page(
     assert card.about == {
         "design": "split",
         "shuffled": False,
+        "control": "shuffled ratings",
         "data": {
             "one": {
                 **data,
@@ -346,6 +347,7 @@ def test_a_control_learns_from_shuffled_labels_on_both_sides(tmp_path: Path) -> 
 ABOUT: dict[str, Any] = {
     "design": "split",
     "shuffled": False,
+    "control": "shuffled ratings",
     "data": {
         "one": {
             "title": "The one",
@@ -387,6 +389,17 @@ def test_a_page_says_what_a_rater_learnt_from_and_how_it_agrees(tmp_path: Path) 
     )
 
 
+def test_a_page_of_a_rater_of_captions_elsewhere_does_not_say_that_no_dataset_can_test_it(
+    tmp_path: Path,
+) -> None:
+    captions = {"origin": "coco.csv", "captions": 1000, "images": 10, "words": [3, 5, 8, 9, 20]}
+    changes: dict[str, Any] = {"data": {}, "train": {}, "validation": {}, "captions": captions}
+    page = page_of(tmp_path, design="all", shuffled=True, control="random order", **changes)
+    assert "It was trained on every caption" not in page
+    assert "| captions: coco.csv | 1,000 | 10 | 3 to 20, median 8 | none | not known |" in page
+    assert "CONTROL: it was trained on random order." in page
+
+
 def test_a_page_warns_of_controls_and_of_raters_that_nothing_can_test(tmp_path: Path) -> None:
     page = page_of(tmp_path, design="all", shuffled=True, validation={}, test=[])
     assert page == (
@@ -398,7 +411,7 @@ def test_a_page_warns_of_controls_and_of_raters_that_nothing_can_test(tmp_path: 
         + HEAD
         + "| The one (r7) | 1,000 | 1,500 | 1 to 1200, median 6 | 0 to 5 | CC0 |\n"
         + LICENCES
-        + "\nNo figures: nothing was left to test it on.\n"
+        + "\nNo figures: design=all leaves nothing to test it on.\n"
     )
 
 
