@@ -26,7 +26,7 @@ import platformdirs
 from .errors import MissingFileError, unknown
 from .paths import expand_home
 from .plugins import import_plugins
-from .reading.source_files import way_to_get
+from .reading.source_files import find_images, way_to_get
 from .schema import CaptionSet, Card
 
 Reader = Callable[..., CaptionSet]
@@ -168,6 +168,8 @@ def load(name: str, /, root: str | Path | None = None, **options: Any) -> Captio
         root: the data folder; by default `CAPTAU_DATA`, else the user's cache folder.
         options: options of the dataset's reader, such as those of `file`, which reads your own judgements.
 
+    The images of a dataset that has files of its own are looked for in the data folder (`source_files.find_images`).
+
     Raises:
         InputError: if the name or an option is unknown, or a file is missing, truncated or malformed.
     """
@@ -190,5 +192,13 @@ def load(name: str, /, root: str | Path | None = None, **options: Any) -> Captio
         )
 
     if options_class is None:
-        return reader(folder, **options)
-    return reader(folder, options_class(**options))
+        caption_set = reader(folder, **options)
+    else:
+        caption_set = reader(folder, options_class(**options))
+
+    items = caption_set.items
+    if dataset_card.sources and items["image"].isna().all():
+        files = find_images(items["image_id"].tolist(), name, folder)
+        if any(files):
+            return caption_set.with_images(files)
+    return caption_set

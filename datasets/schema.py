@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -320,6 +321,12 @@ class CaptionSet:
     @property
     def items(self) -> pd.DataFrame:
         return self._items.copy(deep=False)
+
+    def with_images(self, files: Sequence[str | None]) -> CaptionSet:
+        """Return the set with the path of each item's image; None where there is none."""
+        changed = copy.copy(self)
+        changed._items = self._items.assign(image=pd.Series(list(files), dtype=object))
+        return changed
 
     @property
     def ratings(self) -> pd.DataFrame:

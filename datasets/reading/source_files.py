@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
@@ -371,10 +371,53 @@ def find_image(image_id: str, dataset: str, root: Path) -> Path | None:
         for possible_name in names:
             places += [(folder, possible_name) for folder in _NAMED]
 
-    collections = [root / collection for collection in _COLLECTIONS]
-    for base in (root / dataset, root, *collections):
+    for base in _image_roots(dataset, root):
         for folder, file in places:
             for path in (base / folder / file, base / file):
                 if path.is_file():
                     return path
+    return None
+
+
+def find_images(image_ids: Sequence[str], dataset: str, root: Path) -> list[str | None]:
+    """Return the path of each image's file, where `find_image` looks; None where there is none.
+
+    Each folder is listed once, so that many images take little longer than one.
+    """
+    names_by_folder: dict[Path, set[str]] = {}
+    for base in _image_roots(dataset, root):
+        for name in (".", *(folder for folder, _ in _COCO), *_NAMED):
+            folder = base / name
+            if folder.is_dir():
+                names_by_folder[folder] = {path.name for path in folder.iterdir()}
+
+    path_by_image: dict[str, str | None] = {}
+    for image_id in dict.fromkeys(image_ids):
+        path_by_image[image_id] = _find_name(_file_names(image_id), names_by_folder)
+    return [path_by_image[image_id] for image_id in image_ids]
+
+
+def _image_roots(dataset: str, root: Path) -> list[Path]:
+    """Return the folders in which images, or folders of them, may lie."""
+    return [root / dataset, root, *(root / collection for collection in _COLLECTIONS)]
+
+
+def _file_names(image_id: str) -> list[str]:
+    """Return what the file of an image may be called, in COCO's folders or in one of its own."""
+    name = Path(image_id).name
+    if name.isdecimal():
+        number = name.zfill(12)
+        coco_names = [pattern.format(number) for _, pattern in _COCO]
+        return [*coco_names, *(f"{name}{ending}" for ending in _ENDINGS)]
+    if Path(name).suffix:
+        return [name]
+    return [f"{name}{ending}" for ending in _ENDINGS]
+
+
+def _find_name(names: Sequence[str], names_by_folder: Mapping[Path, set[str]]) -> str | None:
+    """Return the path of the first of the names that a folder has; None where no folder has any."""
+    for folder, names_there in names_by_folder.items():
+        for name in names:
+            if name in names_there:
+                return str(folder / name)
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -201,6 +202,41 @@ def test_a_registration_alone_makes_a_dataset(tmp_path, monkeypatch, own_registr
     rows = pd.read_csv("run/correlations.csv")
     assert set(rows["dataset"]) == {"mini"}
     assert set(rows["coefficient"]) >= {"tau_c", "tau_b", "accuracy"}
+
+
+def test_images_that_lie_in_the_data_folder_are_found(tmp_path: Path, own_registry) -> None:
+    """A metric that looks at images then needs no option; the data's digest does not depend on where they lie."""
+    demo = registry.load("demo")
+    card = dataclasses.replace(demo.card, name="mini", sources=(SourceFile("mini.csv", "u"),))
+    items = demo.items.assign(image=None)
+
+    @registry.dataset(card)
+    def load_mini(root: Path) -> CaptionSet:
+        return CaptionSet(items, demo.ratings, demo.preferences, card=card)
+
+    (tmp_path / "mini.csv").touch()
+    without = registry.load("mini", tmp_path)
+    assert without.items["image"].isna().all()
+    folder = tmp_path / "mini" / "images"
+    folder.mkdir(parents=True)
+    for path in set(demo.items["image"]):
+        shutil.copy(path, folder)
+    found = registry.load("mini", tmp_path)
+    assert list(found.items["image"]) == [str(folder / name) for name in items["image_id"]]
+    assert found.digest == without.digest == demo.digest
+
+    def size(caption: str, image: str) -> float:
+        return float(Path(image).stat().st_size)
+
+    results = captau.bench(
+        "mini",
+        size,
+        data_root=tmp_path,
+        statistics={"interval": "none"},
+        output_dir=tmp_path / "run",
+    )
+    scores = dict(zip(results.scores["image_id"], results.scores["score"], strict=True))
+    assert scores["demo_000.png"] == size("", str(folder / "demo_000.png"))
 
 
 @pytest.mark.parametrize("name", ["demo", *WITH_FILES])

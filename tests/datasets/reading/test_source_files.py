@@ -15,6 +15,7 @@ from captau.datasets.reading.source_files import (
     count_parts,
     find,
     find_image,
+    find_images,
     fits,
     git_blob,
     github_file,
@@ -62,10 +63,13 @@ from tests.conftest import says
 def test_usual_places(tmp_path: Path, dataset: str, image_id: str, place: str) -> None:
     path = tmp_path / place
     assert find_image(image_id, dataset, tmp_path) is None
+    assert find_images([image_id], dataset, tmp_path) == [None]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     assert find_image(image_id, dataset, tmp_path) == path
     assert find_image(f"{image_id}0", dataset, tmp_path) is None
+    ids = [image_id, f"{image_id}0", image_id]
+    assert find_images(ids, dataset, tmp_path) == [str(path), None, str(path)]
 
 
 def test_an_image_has_one_name_in_all_datasets() -> None:
@@ -186,6 +190,7 @@ def test_a_dataset_is_partly_there_where_some_but_not_all_files_lack(tmp_path: P
 def test_an_image_id_does_not_climb(tmp_path: Path) -> None:
     (tmp_path / "secret.jpg").touch()
     assert find_image("../secret.jpg", "mine", tmp_path / "images") is None
+    assert find_images(["../secret.jpg"], "mine", tmp_path / "images") == [None]
 
 
 def test_a_file_of_github_is_downloaded_from_there_or_a_mirror() -> None:
