@@ -1,4 +1,4 @@
-"""What a metric adds to others: R² of a linear combination with it and without it, on images that the fit has not seen.
+"""The additions of metrics to others: R² of a linear combination with it and without it, on images that the fit has not seen.
 
 Forward selection begins with the best metric, so that it never says what that one adds to the rest; this does, of each.
 """

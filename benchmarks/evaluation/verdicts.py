@@ -58,12 +58,7 @@ def metric_verdict(
                     standing, standings, tests, coefficient, joined=joined, difference=difference
                 )
             )
-            if not standing.is_beyond(chance):
-                numbers = _chance_words(standing, coefficient, head, chance)
-                reading = "does not agree with people beyond chance"
-                if standing.is_below(chance):
-                    reading = "orders captions against people"
-                sentences.append(f"{standing.label} {reading} ({numbers}).")
+            sentences += _beyond_chance(standing, coefficient, head, chance)
         return " ".join(sentences)
 
     best = standings[0]
@@ -84,6 +79,17 @@ def metric_verdict(
             f"; one person reaches {format_coefficient(person, coefficient)} against another"
         )
     return f"{sentence}."
+
+
+def _beyond_chance(standing: Standing, coefficient: str, head: str, chance: float) -> list[str]:
+    """Say of a metric that does not agree with people beyond chance that it does not; nothing of another."""
+    if standing.is_beyond(chance):
+        return []
+
+    reading = "does not agree with people beyond chance"
+    if standing.is_below(chance):
+        reading = "orders captions against people"
+    return [f"{standing.label} {reading} ({_chance_words(standing, coefficient, head, chance)})."]
 
 
 def _chance_words(standing: Standing, coefficient: str, head: str, chance: float) -> str:

@@ -313,11 +313,7 @@ def run(
     )
     if not update:
         assert before is not None, "only an update makes a baseline"
-        if remedy is None:
-            remedy = f"captau check baseline={path} update=true"
-            # It names again the code that the caller allowed.
-            if choices.allow:
-                remedy += f" allow={','.join(choices.allow)}"
+        remedy = remedy or _update_command(path, choices)
         return replace(checked, summary=_summary(checked, before, now, remedy))
 
     summary = _write_baseline(path, now, before)
@@ -325,6 +321,12 @@ def run(
         summary += f"\nleft out: {metric.spec}: {reason}"
 
     return replace(checked, summary=summary)
+
+
+def _update_command(path: Path, choices: CheckChoices) -> str:
+    """Return the command that writes a baseline anew; it names again the code that the caller allowed."""
+    command = f"captau check baseline={path} update=true"
+    return f"{command} allow={','.join(choices.allow)}" if choices.allow else command
 
 
 def _write_baseline(path: Path, now: Baseline, before: Baseline | None) -> str:

@@ -283,12 +283,14 @@ def cause_of(
     return fallback
 
 
-def compare_scores(
-    before: Baseline, now: Baseline, measured: MeasuredDataset, name: str, cause: str
-) -> list[Difference]:
-    """List a line for the sampled items of a metric that moved, and one for all of its items."""
-    reach = before.tolerance
-    digits = decimals_of(reach)
+def _sampled_pairs(
+    before: Baseline, now: Baseline, measured: MeasuredDataset, name: str
+) -> list[tuple[str, float, float]]:
+    """Return each sampled item that is there with its score before and now.
+
+    Raises:
+        InputError: where a sampled item is not in data that are the same.
+    """
     current = measured.by_metric[name]
     pairs: list[tuple[str, float, float]] = []
     for item, scores in before.sample.items():
@@ -300,7 +302,16 @@ def compare_scores(
                 f"item '{item}' is not in dataset {before.dataset}; mend the line, or take the file anew "
                 f"from version control",
             )
+    return pairs
 
+
+def compare_scores(
+    before: Baseline, now: Baseline, measured: MeasuredDataset, name: str, cause: str
+) -> list[Difference]:
+    """List a line for the sampled items of a metric that moved, and one for all of its items."""
+    reach = before.tolerance
+    digits = decimals_of(reach)
+    pairs = _sampled_pairs(before, now, measured, name)
     rows: list[Difference] = []
 
     def add_line(subject: str, old: float, new: float) -> None:
@@ -334,14 +345,16 @@ def compare_scores(
         add_line(f"standard deviation of all {new_kept.items} items", old_kept.std, new_kept.std)
     elif before.data == now.data:
         # Of other items a part is another group, which a line on the data tells.
-        parts: list[tuple[str, float, float]] = []
-        for i, (old, new) in enumerate(zip(old_kept.parts, new_kept.parts, strict=True), start=1):
+        moved_parts: list[tuple[str, float, float]] = []
+        both_parts = zip(old_kept.parts, new_kept.parts, strict=True)
+        for number, (old, new) in enumerate(both_parts, start=1):
             if moved(old, new, reach):
-                parts.append((str(i), old, new))
-        if parts:
-            part, old, new = _find_farthest(parts)
-            subject = f"means of {len(parts)} of the {PARTS} groups of items (parts), most that of group {part}"
-            add_line(subject, old, new)
+                moved_parts.append((str(number), old, new))
+
+        if moved_parts:
+            group, old, new = _find_farthest(moved_parts)
+            counted = f"{len(moved_parts)} of the {PARTS} groups of items (parts)"
+            add_line(f"means of {counted}, most that of group {group}", old, new)
 
     return rows
 

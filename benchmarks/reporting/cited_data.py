@@ -1,4 +1,4 @@
-"""What the appendix of `captau cite` says of datasets: which data, under which protocol, with what as data points."""
+"""The appendix of `captau cite` on datasets: which data, under which protocol, with what as data points."""
 
 from __future__ import annotations
 

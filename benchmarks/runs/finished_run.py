@@ -133,7 +133,7 @@ class FinishedRun:
 
     @property
     def verdicts(self) -> Mapping[str, str]:
-        """What the run's tables show in a sentence each, by their dataset or else their title; runs before captau 0.2 kept none."""
+        """A sentence on each of the run's tables, by its dataset or else their title; runs before captau 0.2 kept none."""
         return self.run.get("verdicts", {})
 
     @property

@@ -1,4 +1,4 @@
-"""How a table is set as LaTeX: the size of its type, the gaps between its columns, and how its heads stand.
+"""The layout of a table in LaTeX: the size of its type, the gaps between its columns, and how its heads stand.
 
 LaTeX alone knows true widths; here they are estimated from characters.
 """
@@ -42,7 +42,7 @@ _STEPS = {
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is set.
+    """The layout of a table: its type, its gaps and its heads.
 
     Attributes:
         size: of its type, as LaTeX's command; empty for that of the text.
@@ -59,7 +59,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a table stands, and how it is set there.
+    """A place for a table, with its layout there.
 
     Attributes:
         is_wide: whether it takes the page's width in an article of two columns.

@@ -141,7 +141,29 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
             "delimiter"
         )
     texts: dict[str, list[Any]] = {"image_id": table.filled(image_column, hint)}
+    texts |= _read_texts(table, content, finder, hint)
+    if content == "caption" and "system" in table:
+        texts["system"] = table.filled("system")
 
+    extra_names = [name for name in (*FLAGS, "split") if name in table]
+    if content == "caption":
+        extra_names += filter(may_name_system, table.names)
+    extra_columns = {name: table.column(name) for name in extra_names}
+    for number, where in enumerate(table.places):
+        cells = {name: column[number] for name, column in texts.items()}
+        line = int(re.split("[: ]", where)[-1])
+        row = {name: column[number] for name, column in extra_columns.items()}
+        yield CaptionRow(where, line, cells, row)
+
+
+def _read_texts(table: Table, content: str, finder: NameFinder, hint: str) -> dict[str, list[Any]]:
+    """Return the column of captions, as `caption`, or of lists of references, as `references`.
+
+    Args:
+        content: `caption`, or what else the file holds, which may have several texts in a row.
+        hint: the end of an error's sentence, on which columns are expected.
+    """
+    texts: dict[str, list[Any]] = {}
     reference_column = finder.find("references", table.names) if content != "caption" else None
     numbered = finder.find_numbered(table.names) if content != "caption" else []
     if reference_column is not None and not is_of_rows(reference_column, ""):
@@ -165,18 +187,7 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
             texts["caption"] = table.texts(caption_column, hint, empty="")
             if content != "caption":
                 texts["caption"] = _split_texts(texts["caption"])
-    if content == "caption" and "system" in table:
-        texts["system"] = table.filled("system")
-
-    extra_names = [name for name in (*FLAGS, "split") if name in table]
-    if content == "caption":
-        extra_names += filter(may_name_system, table.names)
-    extra_columns = {name: table.column(name) for name in extra_names}
-    for number, where in enumerate(table.places):
-        cells = {name: column[number] for name, column in texts.items()}
-        line = int(re.split("[: ]", where)[-1])
-        row = {name: column[number] for name, column in extra_columns.items()}
-        yield CaptionRow(where, line, cells, row)
+    return texts
 
 
 def _read_answers(table: Table) -> Table:

@@ -76,17 +76,14 @@ def add_mean_over_runs(
             rescaled.append(rescale(values[dataset][name], coefficient))
         own_drafts[name].cells[mean_key] = coefficient_cell(fmean(rescaled), like_coefficient)
 
-    titles: list[str] = []
-    coefficients: list[str] = []
-    for dataset in common_datasets:
-        key = key_by_dataset[dataset]
-        titles.append(columns[key].over)
-        coefficients.append(key.coefficient)
     left_out: list[str] = []
     for dataset, key in key_by_dataset.items():
         has_numbers = not all(math.isnan(value) for value in values[dataset].values())
         if dataset not in common_datasets and has_numbers:
             left_out.append(columns[key].over)
 
+    common_keys = [key_by_dataset[dataset] for dataset in common_datasets]
+    titles = [columns[key].over for key in common_keys]
+    coefficients = [key.coefficient for key in common_keys]
     words = mean_words(titles, coefficients) + left_out_words(left_out)
     return f"mean: {words}. Of several runs it has no interval and no rank."
