@@ -272,8 +272,10 @@ def index_by_key(
     places: dict[Key, str] = {}
     for location, key, content in entries:
         if key in contents and not is_same(contents[key], content):
+            # Files of arrays have no lines, so that their entries have one place.
+            first_place = f", the first at {places[key]}" if places[key] != location else ""
             raise InputError(
-                f"{location}: two {label}s for {quote_key(key)}, the first at {places[key]}; keep one"
+                f"{location}: two {label}s for {quote_key(key)}{first_place}; keep one"
             )
         contents.setdefault(key, content)
         places.setdefault(key, location)

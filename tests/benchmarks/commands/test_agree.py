@@ -405,9 +405,11 @@ def test_equal_ratings_have_undefined_ceilings(serve_demo):
     frame = results.correlations.set_index("metric")
     assert frame["value"].isna().all()
     assert frame.loc["ceiling_oracle", "note"].startswith("undefined: all scores are equal")
-    assert any(
-        "oracle (mean rating), overall tau_c: undefined" in n for n in results.tables[0].notes
+    note = (
+        "oracle (mean rating): undefined: all scores are equal; an item's mean rating against each "
+        "of its ratings."
     )
+    assert note in results.tables[0].notes
 
 
 def test_few_items_do_not_say_how_well_raters_agree(agree, data_root):

@@ -494,7 +494,10 @@ def test_trust_of_a_run_of_rank(demo_files: Path, tmp_path: Path) -> None:
         assert cells[label].startswith(f"same order {100 * row['value']:.1f} ±")
         assert cells[label].endswith(f"on demo, {row['n_systems']} systems")
     assert "agree best with people" not in found.tables[0].verdict
-    assert any("systems' mean scores with people's judgements" in n for n in found.tables[0].notes)
+    share = (
+        "the share (%) of pairs of systems that a metric puts in people's order, not of yours but"
+    )
+    assert any(share in note for note in found.tables[0].notes)
     assert set(found.caption_scores.corpus_rows["agreement_on"]) == {"demo, 6 systems"}
 
 

@@ -174,13 +174,13 @@ def test_every_file_of_a_small_study_is_as_it_was(serve_small, clock, monkeypatc
         ("answers so far", "captions"),
         ("1", "2"),
         (
-            *("rater", "nickname", "joined (UTC)", "answers", "median s", "distance", "r"),
+            *("rater", "joined (UTC)", "answers", "median s", "distance", "r"),
             *("same %", "run", "known", "notes", "actions"),
         ),
     ]
     assert [row[:-1] for row in tables[3:]] == [
-        ("r1", "", joined, "2", "7.0", "–", "–", *ends),  # nobody else counts
-        ("r2", "", joined, "2", "90.0", "0.00", "–", *ends),
+        ("r1", joined, "2", "7.0", "–", "–", *ends),  # nobody else counts
+        ("r2", joined, "2", "90.0", "0.00", "–", *ends),
     ]
     assert re.findall(r"<title>(2027[^<]+)</title>", page) == [
         f"2027-01-15 08:0{minute}: {count}" for minute, count in enumerate((2, 1, 0, 1))
