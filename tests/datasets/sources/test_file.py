@@ -380,7 +380,7 @@ def test_columns_of_references_give_the_numbers_of_one_column(tmp_path: Path, ca
 
     runs = {"joined": [], "wide": ["file.references=ref1,ref2"]}
     for name, words in runs.items():
-        run_words = ["bench", "dataset=file", "metrics=cider,bleu_1,meteor", *words]
+        run_words = ["bench", "dataset=file", "metrics=cider,bleu_1,rouge_l", *words]
         paths = [f"file.path={tmp_path / name}.csv", f"output_dir={tmp_path / name}"]
         assert run_captau(*run_words, *paths) == 0
     columns = ["metric", "coefficient", "value", "ci_low", "ci_high", "n_items"]
