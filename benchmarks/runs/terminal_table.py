@@ -367,7 +367,7 @@ def _fit_columns(table: ResultTable, width: int) -> tuple[ResultTable, bool]:
     if not missing_heads:
         return fitted, is_framed
 
-    missing_words = join_titles(missing_heads)
+    missing_words = join_titles(list(missing_heads))
     # One note says it of intervals and columns.
     interval_note = _too_narrow(INTERVALS, table)
     if interval_note in fitted.notes:
