@@ -15,6 +15,14 @@ def is_file(path: str | Path) -> bool:
         return False
 
 
+def exists(path: str | Path) -> bool:
+    """Return whether there is something of a path; a text may be longer than the name of a file can be."""
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
+
+
 def expand_home(path: str | Path) -> Path:
     """Return a path whose leading `~` or `~user` is spelt out.
 

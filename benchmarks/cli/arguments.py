@@ -12,7 +12,7 @@ from typing import Any
 
 from ...conf import CONFIG_DIR
 from ...datasets.errors import InputError, unknown
-from ...datasets.paths import expand_home
+from ...datasets.paths import exists, expand_home, is_file
 from ..options.declaration import Option
 from .command import Command
 from .overrides import OWN_FILES, read_override
@@ -274,7 +274,7 @@ def _is_unnamed_file(command: Command, word: str, overrides: Sequence[str]) -> b
         return True
 
     may_be_file = "=" not in word and not word.startswith(("-", "~"))
-    return may_be_file and (word.endswith(_CAPTION_FILES) or expand_home(word).exists())
+    return may_be_file and (word.endswith(_CAPTION_FILES) or exists(expand_home(word)))
 
 
 def _name_files(command: Command, files: Sequence[str], overrides: Sequence[str]) -> list[str]:
@@ -352,10 +352,9 @@ def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> I
     example = " ".join(
         [f"{key}={word if number == 0 else 'FILE'}" for number, key in enumerate(files)]
     )
-    is_there = expand_home(word).is_file()
-    may_be_judgements = "file.path" in groups and "against" not in groups
-    if _is_given("dataset", overrides):
-        may_be_judgements = False
+    is_there = is_file(expand_home(word))
+    takes_judgements = "file.path" in groups and "against" not in groups
+    may_be_judgements = takes_judgements and not _is_given("dataset", overrides)
     problem = f"'{word}' is not of the form key=value"
     if "baseline" in groups and word.endswith((".yaml", ".yml")):
         advice = f"write baseline={word}; {advice}"

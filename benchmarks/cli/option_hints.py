@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Mapping
 
 from ...datasets.errors import InputError, unknown
-from ...datasets.paths import expand_home
+from ...datasets.paths import expand_home, is_file
 from ..options.declaration import Option
 from .command import Command
 
@@ -39,7 +39,7 @@ def refuse_option(
     """
     kind = f"option of captau {command.name}"
     listed_by = f"captau {command.name} --help all"
-    names_file = value == "-" or (bool(value) and expand_home(value).is_file())
+    names_file = value == "-" or is_file(expand_home(value))
     if names_file and "." not in key and "candidates" in command.options.positional:
         return InputError(
             f"unknown {kind} '{key}'; a file gets a name behind its option: candidates={key}={value} references=FILE"

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ...datasets.caption_texts import NORMALISATIONS
 from ...datasets.errors import InputError, unknown
-from ...datasets.paths import expand_home
+from ...datasets.paths import exists, expand_home
 from ...datasets.reading.json_source import STDIN
 from ...datasets.reading.packed_files import without_packing
 from ...datasets.reading.shard_files import is_url
@@ -70,7 +70,7 @@ def files_of(value: Any, key: str) -> tuple[NamedFile, ...]:
     for entry in map(str, entries):
         name, equals, rest = entry.partition("=")
         # A path may hold an equals sign as well: lr=0.1/results.json
-        has_name = equals and rest and "/" not in name and not expand_home(entry).exists()
+        has_name = equals and rest and "/" not in name and not exists(expand_home(entry))
         named_paths.append((name, Path(rest)) if has_name else ("", Path(entry)))
     stems = Counter(_stem(path) for name, path in named_paths if not name)
     files: list[NamedFile] = []
@@ -179,13 +179,7 @@ def _check_no_captions(paths: Sequence[str | Path], key: str) -> None:
 
         path = expand_home(text)
         has_ending = len(path.suffix) > 1 and " " not in path.suffix
-        try:
-            is_there = path.exists()
-        except OSError:
-            # A caption may be longer than a file's name can be.
-            is_there = False
-
-        if not has_ending and not is_there:
+        if not has_ending and not exists(path):
             raise InputError(
                 f"{key}: a text is a file, and there is no file {text!r}; captions are given with their images: "
                 '{"1.jpg": "a dog runs"}'

@@ -8,7 +8,7 @@ import pytest
 
 from captau.benchmarks.cli.arguments import spell_out, split_flags
 from captau.benchmarks.cli.registry import COMMANDS
-from tests.conftest import says
+from tests.conftest import run_captau, says
 
 
 @pytest.mark.parametrize(
@@ -306,3 +306,15 @@ def test_a_word_whose_plural_is_an_option_may_be_that_one(
     """`seed=3` of a training was read as the seed of intervals, and the rater was that of seed 0."""
     with says(f"{typed.partition('=')[0]}= may be {meanings}; write one of them"):
         spell_out(COMMANDS[command], [typed])
+
+
+@pytest.mark.parametrize(
+    ("prefix", "part"),
+    [
+        ("frobs=", "unknown option of captau score 'frobs'"),
+        ("", "is not of the form key=value"),
+    ],
+)
+def test_a_text_longer_than_a_files_name_is_no_file(prefix: str, part: str, capsys) -> None:
+    assert run_captau("score", f"{prefix}{'a dog runs ' * 100}") == 2
+    assert part in capsys.readouterr().err
