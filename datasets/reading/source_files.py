@@ -382,14 +382,14 @@ def find_image(image_id: str, dataset: str, root: Path) -> Path | None:
 def find_images(image_ids: Sequence[str], dataset: str, root: Path) -> list[str | None]:
     """Return the path of each image's file, where `find_image` looks; None where there is none.
 
-    Each folder is listed once, so that many images take little longer than one.
+    Each folder is listed once for all images, and for all datasets while nothing in it changes.
     """
-    names_by_folder: dict[Path, set[str]] = {}
+    names_by_folder: dict[Path, frozenset[str]] = {}
     for base in _image_roots(dataset, root):
         for name in (".", *(folder for folder, _ in _COCO), *_NAMED):
             folder = base / name
             if folder.is_dir():
-                names_by_folder[folder] = {path.name for path in folder.iterdir()}
+                names_by_folder[folder] = _list_names(folder, folder.stat().st_mtime_ns)
 
     path_by_image: dict[str, str | None] = {}
     for image_id in dict.fromkeys(image_ids):
@@ -414,7 +414,13 @@ def _file_names(image_id: str) -> list[str]:
     return [f"{name}{ending}" for ending in _ENDINGS]
 
 
-def _find_name(names: Sequence[str], names_by_folder: Mapping[Path, set[str]]) -> str | None:
+@lru_cache(maxsize=64)
+def _list_names(folder: Path, _modified: int) -> frozenset[str]:
+    """Return the names in a folder; the time of its last change is a part of the cache's key."""
+    return frozenset(path.name for path in folder.iterdir())
+
+
+def _find_name(names: Sequence[str], names_by_folder: Mapping[Path, frozenset[str]]) -> str | None:
     """Return the path of the first of the names that a folder has; None where no folder has any."""
     for folder, names_there in names_by_folder.items():
         for name in names:
