@@ -289,13 +289,11 @@ def _inclusion_rows(
     options: ComplementOptions,
 ) -> Iterator[Record]:
     """Yield the share of resampled datasets that select a metric within so many steps."""
-    n_images = len(validation.fold)
     counts = np.zeros((len(metrics), len(metrics)))
-    rng = np.random.default_rng(options.seed)
-    for draw in range(1, options.draws + 1):
+    all_weights = validation.draw_weights(options.draws, options.seed)
+    for draw, weights in enumerate(all_weights, start=1):
         label = f"{prepared.name}: selection by {criterion}, draw {draw} of {options.draws}"
         with prepared.progress.step(label):
-            weights = rng.multinomial(n_images, np.ones(n_images) / n_images).astype(np.float64)
             for step, (metric, _) in enumerate(validation.select(criterion, weights)):
                 # A metric that is selected in a step is selected within all later numbers of steps too.
                 counts[metric, step:] += 1

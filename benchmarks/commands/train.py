@@ -424,18 +424,16 @@ def design_notes(
     options: TrainOptions, jobs: Sequence[TrainingJob], corpora: Mapping[str, TrainingCorpus]
 ) -> list[str]:
     """Describe the design below each table."""
-    captions = options.recipe.options.get("captions", OWN_REFERENCES)
-    if captions == OWN_REFERENCES:
+    captions = _captions_elsewhere(options)
+    if captions is None:
         design = _describe_design(options, corpora)
     else:
         # Whatever the design is, such a rater learns nothing from the datasets; it decides what is tested.
         source = "the demo's further scenes" if captions == DEMO else Path(captions).name
-        design = f"learned from the captions of {source} and from no ratings"
-        design += (
-            ", and tested on nothing"
-            if options.design == "all"
-            else ", without the images that are tested here"
-        )
+        tested = "without the images that are tested here"
+        if options.design == "all":
+            tested = "and tested on nothing"
+        design = f"learned from the captions of {source} and from no ratings, {tested}"
     notes = [f"{options.recipe.name}: {design}."]
 
     if n_dropped := sum(job.n_dropped for job in jobs):
@@ -443,6 +441,12 @@ def design_notes(
     if options.shuffled:
         notes.append(f"CONTROL: trained on {options.recipe.control}.")
     return notes
+
+
+def _captions_elsewhere(options: TrainOptions) -> str | None:
+    """Return where the captions come from of a rater that learns nothing from the datasets; None of another."""
+    captions = options.recipe.options.get("captions", OWN_REFERENCES)
+    return None if captions == OWN_REFERENCES else captions
 
 
 def _describe_design(options: TrainOptions, corpora: Mapping[str, TrainingCorpus]) -> str:
@@ -474,7 +478,7 @@ def _usage(options: TrainOptions, jobs: Sequence[TrainingJob], folder: Path) -> 
     path = folder if len(jobs) == 1 else folder / jobs[0].name
     if options.design == "all":
         learned = "trained on every row: no image of these datasets can test it"
-        if options.recipe.options.get("captions", OWN_REFERENCES) != OWN_REFERENCES:
+        if _captions_elsewhere(options) is not None:
             learned = "the images of its captions cannot test it"
         return (
             f"{learned}; for captions of your own: "

@@ -310,8 +310,7 @@ class PairAnswers:
         b = preferences["item_b"].astype(str)
         answers = preferences[["dimension", "rater"]]
         in_order = answers.assign(item_id=a + "|" + b, value=preferences["strength"])
-        turned = answers.assign(item_id=b + "|" + a, value=-preferences["strength"])
-        ratings = pd.concat([in_order, turned], ignore_index=True)
+        ratings = add_turned_pairs(in_order, b + "|" + a)
 
         scales: dict[str, Scale] = {}
         for dimension, values in ratings.groupby("dimension", sort=False)["value"]:
@@ -327,6 +326,17 @@ class PairAnswers:
         order = np.lexsort((second_place, first_place))
 
         return cls(ratings, list(ratings["item_id"].iloc[order].unique()), scales)
+
+
+def add_turned_pairs(ratings: pd.DataFrame, turned_ids: pd.Series) -> pd.DataFrame:
+    """Return ratings of pairs, and those of the same pairs in the other order, whose signs turn.
+
+    Args:
+        ratings: columns `item_id, value` and others, a row a rating of a pair.
+        turned_ids: of each row, the id of its pair in the other order.
+    """
+    turned = ratings.assign(item_id=turned_ids, value=-ratings["value"])
+    return pd.concat([ratings, turned], ignore_index=True)
 
 
 def both_orders(values: Floats) -> Floats:

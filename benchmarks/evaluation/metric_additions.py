@@ -51,11 +51,8 @@ def addition_rows(
 def _count_gains(validation: CrossValidation, *, draws: int, seed: int) -> np.ndarray:
     """Count by metric the resampled datasets in which all metrics have a greater R² than all but it."""
     everything = list(range(validation.n_metrics))
-    n_images = len(validation.fold)
-    rng = np.random.default_rng(seed)
     n_gains = np.zeros(len(everything))
-    for _ in range(draws):
-        weights = rng.multinomial(n_images, np.ones(n_images) / n_images).astype(np.float64)
+    for weights in validation.draw_weights(draws, seed):
         with_all = validation.r2(everything, weights)
         for number in everything:
             others = [other for other in everything if other != number]

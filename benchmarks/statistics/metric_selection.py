@@ -86,6 +86,13 @@ class CrossValidation:
         """The number of metrics that may be combined."""
         return self.columns.shape[1] - 2
 
+    def draw_weights(self, draws: int, seed: int) -> Iterator[Floats]:
+        """Yield how often each image stands in a resampled dataset, shape (n_images,), for each draw."""
+        n_images = len(self.fold)
+        rng = np.random.default_rng(seed)
+        for _ in range(draws):
+            yield rng.multinomial(n_images, np.ones(n_images) / n_images).astype(np.float64)
+
     def r2(self, metrics: Sequence[int], weights: Floats) -> float:
         """Return 1 - squared errors / squared distances from the mean, both on images left out.
 

@@ -114,13 +114,12 @@ def _local(path: str) -> list[Shard]:
     else:
         names = glob.glob(str(location), recursive=True)  # noqa: PTH207 - of an absolute path as well
     if not names:
-        texts = list(location.glob("*.txt")) if location.is_dir() else []
-        raise InputError(
-            f"{path}: no shards there, but a text file for each caption; write all into one file, such as a JSON object "
-            "image → caption"
-            if texts
-            else f"{path}: no shards there; {_EXPECTED} is expected"
-        )
+        if location.is_dir() and any(location.glob("*.txt")):
+            raise InputError(
+                f"{path}: no shards there, but a text file for each caption; write all into one file, such as a JSON object "
+                "image → caption"
+            )
+        raise InputError(f"{path}: no shards there; {_EXPECTED} is expected")
     return [stat_shard(name) for name in sorted(names, key=_natural)]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...benchmarks.evaluation.judged_pairs import add_turned_pairs
 from ...benchmarks.evaluation.wording import MEASURE_LABELS
 from ...benchmarks.statistics.rater_agreement import compute_measures
 from ...benchmarks.statistics.rating_table import RatingTable
@@ -286,13 +287,13 @@ def measure_agreement(store: StudyStore, rows: TableRows) -> dict[str, tuple[flo
 
     ratings = caption_set.ratings
     item_ids = list(caption_set.items["item_id"])
+    n_orders = 1
     if store.form.judges_pairs:
         # Each pair in both orders, so that no measure depends on which of its captions is the first.
-        turned = ratings.assign(item_id=ratings["item_id"] + "|turned", value=-ratings["value"])
-        ratings = pd.concat([ratings, turned], ignore_index=True)
+        ratings = add_turned_pairs(ratings, ratings["item_id"] + "|turned")
         item_ids += [f"{item_id}|turned" for item_id in item_ids]
+        n_orders = 2
 
-    n_orders = 2 if store.form.judges_pairs else 1
     table = RatingTable.from_ratings(ratings, item_ids, dimension, n_orders=n_orders)
     if not table.n_items:
         return {}

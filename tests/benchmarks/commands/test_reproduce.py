@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 
@@ -494,67 +495,57 @@ def test_a_printed_bound_matches_what_is_below_it():
     assert frame["delta"].tolist() == ["-0.0001", "+0.0000"]
 
 
-def test_a_number_below_a_bound_is_shown_with_a_digit_more_than_the_bound(tmp_path):
-    """Rounded as the bound is, 0.95 would stand as 1 below `<1`, as if it were not less."""
-    folder = tmp_path / "my" / "paper"
-    folder.mkdir(parents=True)
-    (folder / "doe_2026.yaml").write_text(
-        """# @package papers.doe_2026
+def rebuild_own_paper(
+    folder: Path, *, scale: int, metrics: Mapping[str, str], printed: str
+) -> Path:
+    """Rebuild Table 3 of a paper of one's own, of Pearson's r on the demo, and return the folder of the run.
+
+    Args:
+        folder: where the paper's files and the run go.
+        scale: of the printed numbers.
+        metrics: by printed row.
+        printed: the number in every row.
+    """
+    papers = folder / "conf" / "paper"
+    papers.mkdir(parents=True)
+    rows = ", ".join(f"{row}: {metric_name}" for row, metric_name in metrics.items())
+    (papers / "doe_2026.yaml").write_text(
+        f"""# @package papers.doe_2026
 title: "Doe et al. 2026, A Study"
-citation: "@misc{doe2026, title={A Study}, year={2026}}"
+citation: "@misc{{doe2026, title={{A Study}}, year={{2026}}}}"
 tables:
-  - table: Table 1
-    title: Correlations below 1
+  - table: Table 3
+    title: Agreement
     kind: correlation
     dataset: demo
-    scale: 1
-    rows: {CIDEr: cider}
-    columns: {r: {coefficient: pearson}}
+    scale: {scale}
+    rows: {{{rows}}}
+    columns: {{r: {{coefficient: pearson}}}}
 """,
         encoding="utf-8",
     )
-    (folder / "doe_2026.csv").write_text(
-        "table,dataset,row,column,published,trained,source,note\n"
-        'Table 1,demo,CIDEr,r,<1,no,"Doe et al. 2026, Table 1",\n',
-        encoding="utf-8",
-    )
-    out = tmp_path / "out"
-    where = ["--config-dir", str(folder.parent), f"output_dir={out}"]
-    assert run_captau("reproduce", "paper=doe_2026", *where) == 0
+    lines = ["table,dataset,row,column,published,trained,source,note"]
+    for row in metrics:
+        lines.append(f'Table 3,demo,{row},r,{printed},no,"Doe et al. 2026, Table 3",')
+    (papers / "doe_2026.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
+    out = folder / "out"
+    where = ["--config-dir", str(papers.parent), f"output_dir={out}"]
+    assert run_captau("reproduce", "paper=doe_2026", *where) == 0
+    return out
+
+
+def test_a_number_below_a_bound_is_shown_with_a_digit_more_than_the_bound(tmp_path):
+    """Rounded as the bound is, 0.95 would stand as 1 below `<1`, as if it were not less."""
+    out = rebuild_own_paper(tmp_path, scale=1, metrics={"CIDEr": "cider"}, printed="<1")
     (cell,) = pd.read_csv(out / "comparison.csv").to_dict("records")
     assert cell["match"]
     assert f"| CIDEr | {cell['reproduced']:.1f} |" in (out / "table.md").read_text("utf-8")
 
 
 def test_tables_are_named_as_people_cite_them_and_rows_by_signs(tmp_path: Path) -> None:
-    folder = tmp_path / "conf" / "paper"
-    folder.mkdir(parents=True)
-    (folder / "doe_2026.yaml").write_text(
-        """# @package papers.doe_2026
-title: "Doe et al. 2026, On Bounds"
-citation: "@misc{doe2026, title={On Bounds}, year={2026}}"
-tables:
-  - table: Table 3
-    title: Agreement
-    kind: correlation
-    dataset: demo
-    scale: 100
-    rows: {tau_X-YZ: cider, kappa: bleu_1}
-    columns: {r: {coefficient: pearson}}
-""",
-        encoding="utf-8",
-    )
-    (folder / "doe_2026.csv").write_text(
-        "table,dataset,row,column,published,trained,source,note\n"
-        'Table 3,demo,tau_X-YZ,r,10.0,no,"Doe et al. 2026, Table 3",\n'
-        'Table 3,demo,kappa,r,10.0,no,"Doe et al. 2026, Table 3",\n',
-        encoding="utf-8",
-    )
-    out = tmp_path / "out"
-    where = ["--config-dir", str(folder.parent), f"output_dir={out}"]
-    assert run_captau("reproduce", "paper=doe_2026", *where) == 0
-
+    metrics = {"tau_X-YZ": "cider", "kappa": "bleu_1"}
+    out = rebuild_own_paper(tmp_path, scale=100, metrics=metrics, printed="10.0")
     text = (out / "table.tex").read_text("utf-8")
     assert r"\caption{Doe et al. 2026, Table 3: Agreement}" in text
     assert r"    $\tau$\textsubscript{X-YZ} & " in text
