@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .caption_patterns import LEAD_IN
+from .caption_patterns import LEAD_IN, is_plain
 from .glued_texts import find_glued
 from .suspected_faults import PlacedText, SuspectedFault, count_faulty, limit, make_finding, quote
 from .text_checks import TEXT_CHECKS, FatalCount, run_text_checks
@@ -24,13 +24,14 @@ def check_captions(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
         texts: the captions of one system.
     """
     checks = [check for check in TEXT_CHECKS if check.is_of_captions]
-    findings = run_text_checks(checks, texts, "captions")
+    unusual = _find_unusual(texts)
+    findings = run_text_checks(checks, texts, unusual, "captions")
     # The turns of a chat, and thoughts, stand on lines of their own.
     n_on_lines = 0
     for finding in findings:
         if finding.code in ("thoughts", "turns"):
             n_on_lines = max(n_on_lines, len(finding.lines))
-    for glued in find_glued(texts, "captions"):
+    for glued in find_glued(texts, unusual, "captions"):
         if len(glued.lines) > n_on_lines:
             findings.append(glued)
     if len(texts) < 2:
@@ -56,6 +57,11 @@ def check_captions(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
 
     findings += _find_cut(texts)
     return findings
+
+
+def _find_unusual(texts: Sequence[PlacedText]) -> list[PlacedText]:
+    """Return the texts that are not plain: few of most files, at which alone most checks need to look."""
+    return [text for text in texts if not is_plain(text.text)]
 
 
 def _have_same_words(texts: Sequence[PlacedText]) -> bool:
@@ -93,8 +99,9 @@ def check_references(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
         texts: all references of all images.
     """
     checks = [check for check in TEXT_CHECKS if check.is_of_references]
-    findings = run_text_checks(checks, texts, "references")
-    glued = find_glued(texts, "references")
+    unusual = _find_unusual(texts)
+    findings = run_text_checks(checks, texts, unusual, "references")
+    glued = find_glued(texts, unusual, "references")
     # The first of them says most: it makes one reference of several.
     return [*glued, *findings]
 

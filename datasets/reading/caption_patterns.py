@@ -10,10 +10,24 @@ _SIGNS = re.compile(r"[<>\[{*#`&:\\_|$\n@\ufffd▁Ġ◁•ÃÂâ\x00-\x08\x0b-\x
 _BEGINNINGS = re.compile(r"\s*(?:-|\d+[.)])\s|\(|b['\"]")
 
 
+#: Three words or more of ASCII letters, with blanks and commas between them and at most a full stop at the end.
+_PLAIN = re.compile(r"[A-Za-z]+ [A-Za-z]+ [A-Za-z][A-Za-z ,]*+\.? *")
+
+
+def is_plain(text: str) -> bool:
+    """Tell whether a text is a few words and no more, as nearly all captions are: it holds no sign, no digit and no token."""
+    return _PLAIN.fullmatch(text) is not None and not _holds_token(text)
+
+
 def may_hold_markup(text: str) -> bool:
-    """Tell whether a text may hold markup; of nearly all captions it is told at once that they hold none."""
+    """Tell whether a text may hold markup; a plain one never does."""
     has_sign = _SIGNS.search(text) is not None or _BEGINNINGS.match(text) is not None
-    return has_sign or "seq" in text or "UNK" in text
+    return has_sign or _holds_token(text)
+
+
+def _holds_token(text: str) -> bool:
+    """Tell whether a text may hold a model's token that is made of letters alone, such as `startseq`."""
+    return "seq" in text or "UNK" in text
 
 
 MISSING = re.compile(

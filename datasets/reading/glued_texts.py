@@ -87,21 +87,28 @@ _RARE_CHARACTER = re.compile(r"[^\w\s.,:'\"’“”!?()%-]")
 _RARE_BEGINNINGS = ("--", "::", "...")
 
 
-def find_glued(texts: Sequence[PlacedText], noun: str) -> list[SuspectedFault]:
-    """Return the finding of the separator that most captions or references hold; nothing where none looks glued."""
+def find_glued(
+    texts: Sequence[PlacedText], unusual: Sequence[PlacedText], noun: str
+) -> list[SuspectedFault]:
+    """Return the finding of the separator that most captions or references hold; nothing where none looks glued.
+
+    Args:
+        texts: of one file.
+        unusual: those of them that are not `is_plain`; the others hold none of `SEPARATORS`, and no rare sign.
+        noun: `captions` or `references`.
+    """
     is_of_captions = noun == "captions"
     has_one_each = len({text.image_id for text in texts}) == len(texts)
-    with_character = [text for text in texts if _SEPARATOR_CHARACTERS.search(text.text)]
+    with_character = [text for text in unusual if _SEPARATOR_CHARACTERS.search(text.text)]
     # Each separator, and the texts that may hold it.
     candidates_by_separator = dict.fromkeys(SEPARATORS, with_character)
     if has_one_each:
-        for separator in _find_rare_signs(texts, without_markup=is_of_captions):
-            candidates_by_separator[separator] = list(texts)
+        for separator in _find_rare_signs(unusual, without_markup=is_of_captions):
+            candidates_by_separator[separator] = list(unusual)
 
     found: list[tuple[Separator, list[PlacedText]]] = []
     # A long description has many signs.
-    n_words = sum(len(text.text.split()) for text in texts)
-    is_long = n_words > _LONGEST_JOINED * len(texts)
+    is_long = _are_long(texts)
     for separator, candidates in candidates_by_separator.items():
         if separator.is_common and not has_one_each:
             continue
@@ -132,6 +139,17 @@ def find_glued(texts: Sequence[PlacedText], noun: str) -> list[SuspectedFault]:
     if is_of_captions:
         remedy = "keep one caption of each image"
     return [make_finding("glued", separator.fault, glued, len(texts), noun, remedy=remedy)]
+
+
+def _are_long(texts: Sequence[PlacedText]) -> bool:
+    """Tell whether texts have more words on average than five joined captions."""
+    # Most captions have fewer characters than that, which are counted sooner than words.
+    n_characters = sum(len(text.text) for text in texts)
+    if n_characters <= _LONGEST_JOINED * len(texts):
+        return False
+
+    n_words = sum(len(text.text.split()) for text in texts)
+    return n_words > _LONGEST_JOINED * len(texts)
 
 
 def _is_prose(text: str, pattern: re.Pattern[str]) -> bool:

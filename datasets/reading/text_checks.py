@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ..caption_texts import is_unsegmented
 from .caption_patterns import (
@@ -52,7 +53,8 @@ class TextCheck:
         words: what such a text is or holds, from the verb in the plural on.
         is_of_captions, is_of_references: of which texts it is.
         is_fatal: whether a submission with such a caption is not valid.
-        needs_sign: whether only a text that `may_hold_markup` can have the fault.
+        looks_at: which texts can have the fault: all, those alone that are not `is_plain` (`unusual`), or of these those
+            that `may_hold_markup` (`with_sign`).
         least_share: the share of a file's texts from which on it is a fault, where single whole texts may well have it;
             0 where one text is enough.
         least_count: how many texts at least such a share has to be.
@@ -64,7 +66,7 @@ class TextCheck:
     is_of_captions: bool = True
     is_of_references: bool = True
     is_fatal: bool = False
-    needs_sign: bool = False
+    looks_at: Literal["all", "unusual", "with_sign"] = "all"
     least_share: float = 0
     least_count: int = 3
 
@@ -151,11 +153,13 @@ TEXT_CHECKS = (
         has_fault=lambda text, _: is_empty(text),
         words="are empty, punctuation apart",
         is_fatal=True,
+        looks_at="unusual",
     ),
     TextCheck(
         code="missing",
         has_fault=lambda text, _: MISSING.fullmatch(text.strip()) is not None,
         words="are the word for a missing value",
+        looks_at="unusual",
     ),
     TextCheck(
         code="failed",
@@ -167,6 +171,7 @@ TEXT_CHECKS = (
         code="number",
         has_fault=_is_number,
         words="are a number alone",
+        looks_at="unusual",
     ),
     TextCheck(
         code="one_word",
@@ -175,6 +180,7 @@ TEXT_CHECKS = (
         is_of_captions=False,
         least_share=0.75,
         least_count=6,
+        looks_at="unusual",
     ),
     TextCheck(
         code="loop",
@@ -191,110 +197,117 @@ TEXT_CHECKS = (
         code="thoughts",
         has_fault=_has_pattern(THOUGHTS),
         words="hold a model's thoughts",
-        needs_sign=True,
+        looks_at="with_sign",
     ),
     TextCheck(
         code="turns",
         has_fault=_has_pattern(TURNS),
         words="hold the turns of a chat",
-        needs_sign=True,
+        looks_at="with_sign",
     ),
     TextCheck(
         code="turns",
         has_fault=_has_pattern(MAYBE_TURNS),
         words="hold the turns of a chat",
-        needs_sign=True,
+        looks_at="with_sign",
         least_share=0.5,
     ),
     TextCheck(
         code="tokens",
         has_fault=_has_pattern(TOKENS),
         words="hold a model's special tokens",
-        needs_sign=True,
+        looks_at="with_sign",
     ),
     TextCheck(
         code="markdown",
         has_fault=_has_pattern(MARKDOWN),
         words="hold Markdown",
-        needs_sign=True,
+        looks_at="with_sign",
     ),
     TextCheck(
         code="html",
         has_fault=_has_pattern(HTML),
         words="hold HTML",
-        needs_sign=True,
+        looks_at="with_sign",
     ),
     TextCheck(
         code="latex",
         has_fault=_has_pattern(LATEX),
         words="hold LaTeX",
-        needs_sign=True,
+        looks_at="with_sign",
     ),
     TextCheck(
         code="escapes",
         has_fault=_has_pattern(ESCAPES),
         words="hold escapes (\\n and the like) that were written out",
-        needs_sign=True,
+        looks_at="with_sign",
     ),
     TextCheck(
         code="printed",
         has_fault=_is_printed,
         words="are a list or an object as a program prints it",
-        needs_sign=True,
+        looks_at="with_sign",
     ),
     TextCheck(
         code="half_character",
         has_fault=lambda text, _: "\ufffd" in text,
         words="hold the sign of a character that was lost, \ufffd",
         is_fatal=True,
-        needs_sign=True,
+        looks_at="with_sign",
     ),
     TextCheck(
         code="control",
         has_fault=_has_pattern(CONTROL),
         words="hold control characters (NUL and the like)",
         is_fatal=True,
-        needs_sign=True,
+        looks_at="with_sign",
     ),
     TextCheck(
         code="wrong_code",
         has_fault=_has_pattern(WRONG_CODE),
         words="hold letters that were read in a wrong code (Ã© for é)",
-        needs_sign=True,
+        looks_at="with_sign",
     ),
     TextCheck(
         code="decomposed",
         has_fault=lambda text, _: _is_decomposed(text),
         words="hold accents as characters of their own (Unicode's form NFD), which differ from composed letters",
+        looks_at="unusual",
     ),
     TextCheck(
         code="wide",
         has_fault=lambda text, _: not text.isascii() and WIDE.fullmatch(text) is not None,
         words="hold full-width letters, which differ from the usual ones",
+        looks_at="unusual",
     ),
     TextCheck(
         code="invisible",
         has_fault=lambda text, _: not text.isascii() and INVISIBLE.search(text) is not None,
         words="hold signs without width within words",
+        looks_at="unusual",
     ),
 )
 
 
 def run_text_checks(
-    checks: Iterable[TextCheck], texts: Sequence[PlacedText], noun: str
+    checks: Iterable[TextCheck],
+    texts: Sequence[PlacedText],
+    unusual: Sequence[PlacedText],
+    noun: str,
 ) -> list[SuspectedFault]:
     """Return the findings of some checks on captions or references, each code once.
 
     Args:
         checks: in the order of their weight.
         texts: of one file.
+        unusual: those of them that are not `is_plain`.
         noun: `captions` or `references`.
     """
-    # Nearly all texts have no sign, and most checks need not look at them.
-    with_sign = [text for text in texts if may_hold_markup(text.text)]
+    with_sign = [text for text in unusual if may_hold_markup(text.text)]
+    selections = {"all": texts, "unusual": unusual, "with_sign": with_sign}
     findings: dict[str, SuspectedFault] = {}
     for check in checks:
-        candidates = with_sign if check.needs_sign else texts
+        candidates = selections[check.looks_at]
         faulty = [text for text in candidates if check.has_fault(text.text, text.image_id)]
         n_least = 1.0
         if check.least_share:

@@ -95,6 +95,8 @@ def placed(texts: dict[int, str]) -> list[PlacedText]:
         ("Sorry for the inconvenience caused by this", "failed"),
         ("a man ride ##s a bike", "tokens"),
         ("a man on a motor ##cycle", "tokens"),
+        ("sorry I cannot describe this", "failed"),
+        ("startseq a man rides endseq", "tokens"),
     ],
 )
 def test_a_caption_has_a_fault(caption: str, code: str) -> None:
@@ -253,6 +255,12 @@ def test_references_of_one_word_each_are_named() -> None:
     (finding,) = check_references(words)
     assert finding.code == "one_word"
     assert check_references(words[:5]) == []
+
+
+def test_a_plain_caption_may_be_its_image_id() -> None:
+    """Most checks do not look at three words without a sign; an image's file may be called so."""
+    texts = [PlacedText("c.json", "photos/a dog runs.jpg", "a dog runs"), *placed(CAPTIONS)]
+    assert [finding.code for finding in check_captions(texts)] == ["image_id"]
 
 
 def test_what_one_check_names_is_not_named_twice() -> None:
