@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +66,7 @@ def fetch(
         root: the data folder.
         limits: the limits of each download.
         progress: called as bytes come in.
-        note: called with a line for each file got, and each address that did not give one.
+        note: called with a line for each file got, and each address that did not give it before another did.
 
     Returns:
         The files that were written.
@@ -108,6 +108,10 @@ def fetch(
     if missing_sources:
         failed += _by_hand(card, missing_sources)
         raise InputError(f"dataset {card.name}: {'; '.join(failed)}")
+
+    # What stands in for a file does so for a reason.
+    for reason in failed:
+        note(reason)
     return done
 
 
@@ -239,21 +243,26 @@ class _FileDownload:
         return ", ".join(source.path for source in self.sources)
 
     def run(self) -> list[Path]:
-        """Return the files written.
+        """Return the files written, and note which addresses failed before the one that gave them.
 
         Raises:
-            AddressError: with the reason of each address.
+            AddressError: with the reason of each address, where none gives them.
         """
-        reasons: list[str] = []
+        reasons: dict[str, str] = {}
         for url in self.sources[0].downloads:
             try:
-                return self._download(url)
+                self._download(url)
             except AddressError as reason:
-                reasons.append(f"{url}: {reason}")
-                self.note(reasons[-1])
-        raise AddressError("; ".join(reasons))
+                reasons[url] = str(reason)
+                continue
 
-    def _download(self, url: str) -> list[Path]:
+            for failed_url, reason in reasons.items():
+                self.note(f"{failed_url}: {reason}")
+            return self._note_files(url)
+
+        raise AddressError(_join_reasons(reasons))
+
+    def _download(self, url: str) -> None:
         """Download what an address gives, and write the files that are in it."""
         first = self.sources[0]
         target = self.root / first.path
@@ -270,6 +279,8 @@ class _FileDownload:
             with arriving(target) as temporary:
                 arrived.replace(temporary)
 
+    def _note_files(self, url: str) -> list[Path]:
+        """Note the files that an address gave, with the hashes that were not known, and return them."""
         written = [self.root / s.path for s in self.sources]
         for path, source in zip(written, self.sources, strict=True):
             remark = "" if source.sha256 or source.git_blob else _record_hash(path)
@@ -293,6 +304,17 @@ class _FileDownload:
                     except InputError as error:
                         raise AddressError(str(error)) from error
                     _check(temporary, source, self.root / source.path)
+
+
+def _join_reasons(reasons: Mapping[str, str]) -> str:
+    """Say why each address gave no file: once for those that failed in the same way, as all do without a network."""
+    addresses_by_reason: dict[str, list[str]] = {}
+    for url, reason in reasons.items():
+        addresses_by_reason.setdefault(reason, []).append(url)
+
+    return "; ".join(
+        f"{' and '.join(urls)}: {reason}" for reason, urls in addresses_by_reason.items()
+    )
 
 
 def _record_hash(path: Path) -> str:

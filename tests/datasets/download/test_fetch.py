@@ -163,12 +163,19 @@ def test_the_mirror_is_next(site, served, root, first, said) -> None:
     fetch(file_at(site.url + first, f"{site.url}/moved"), root, ONCE, note=notes.append)
     assert (root / "mine/data.bin").read_bytes() == CONTENT
     assert notes[0] == f"{site.url}{first}: {said}"
-    other = file_at(site.url + first, site.url + "/gone", path="mine/other.bin")
-    message = fails(other, root, ONCE)
-    assert message == (
-        f"dataset mine: mine/other.bin could not be downloaded ({site.url}{first}: {said}; "
-        f"{site.url}/gone: 404 Not Found)"
+
+
+def test_the_error_tells_each_reason_once(site, root) -> None:
+    site.redirects["/circle"] = "/circle"
+    addresses = [f"{site.url}/{name}" for name in ("gone", "circle", "lost")]
+    notes: list[str] = []
+    with pytest.raises(InputError) as error:
+        fetch(file_at(*addresses, path="mine/other.bin"), root, ONCE, note=notes.append)
+    assert str(error.value) == (
+        f"dataset mine: mine/other.bin could not be downloaded ({addresses[0]} and {addresses[2]}: "
+        f"404 Not Found; {addresses[1]}: it redirects without end)"
     )
+    assert notes == [], "what the error tells is not told before"
 
 
 def test_a_failing_server_is_asked_again(site, served, root) -> None:
@@ -273,7 +280,11 @@ def test_what_has_to_be_got_by_hand_is_said_and_the_rest_is_fetched(site, served
 def test_stand_ins_are_tried_where_a_file_cannot_be_had(site, served, root) -> None:
     lost = SourceFile("mine/lost.json", "", SHA256, downloads=(f"{site.url}/lost.json",))
     one = card(lost, replace(served.sources[0], alternative=True))
-    assert fetch(one, root, ONCE) == [root / "mine/data.bin"]
+    notes: list[str] = []
+    assert fetch(one, root, ONCE, note=notes.append) == [root / "mine/data.bin"]
+    assert (
+        notes[-1] == f"mine/lost.json could not be downloaded ({site.url}/lost.json: 404 Not Found)"
+    )
     assert fetch(one, root, ONCE) == [], "the stand-in will do"
     del site.files["/data.bin"]
     (root / "mine/data.bin").unlink()
