@@ -106,7 +106,7 @@ def help_text(command: Command) -> str:
     declared = command.declared()
     width = min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)
     blocks = [f"captau {command.name}: {command.summary}."]
-    blocks.append("\n".join(f"  {line}" for line in options.examples.strip().splitlines()))
+    blocks.append("\n".join(_example_lines(options.examples, width)))
     blocks += [textwrap.fill(text, width) for text in paragraphs(options.notes)]
 
     lines_by_heading: dict[str, list[str]] = {"": []}
@@ -129,7 +129,25 @@ def help_text(command: Command) -> str:
     return "\n\n".join(blocks)
 
 
+def _example_lines(examples: str, width: int) -> list[str]:
+    """Return examples a line each; a remark that does not fit at its place comes nearer, or goes below its command."""
+    lines: list[str] = []
+    for example in examples.strip().splitlines():
+        line = f"  {example}"
+        # A remark may stand behind the command, after two blanks or more.
+        command, _, remark = re.sub(r"\s{2,}", "\n", example).partition("\n")
+        near = f"  {command}    {remark}"
+        if len(line) <= width or not remark:
+            lines.append(line)
+        elif len(near) <= width:
+            lines.append(near)
+        else:
+            lines += [f"  {command}", " " * _COLUMN + remark]
+    return lines
+
+
 def _option_lines(option: Option, width: int) -> str:
+    """Return an option's lines of `--help all`; its text begins below a name that is long."""
     placeholder = _placeholder(option)
     head = f"  {option.key}={placeholder}"
     text = textwrap.wrap(
@@ -140,7 +158,7 @@ def _option_lines(option: Option, width: int) -> str:
         break_on_hyphens=False,
     )
     if len(head) + 2 > _COLUMN:
-        return "\n".join([f"{head}  {text[0].strip()}", *text[1:]])
+        return "\n".join([head, *text])
     return "\n".join([head + text[0][len(head) :], *text[1:]])
 
 

@@ -23,6 +23,7 @@ from ...datasets.reading.caption_files import (
 from ...datasets.reading.caption_ids import match_image_ids
 from ...datasets.reading.cells import parse_number
 from ...datasets.reading.file_kinds import find_kind
+from ...datasets.reading.source_files import refuse_device
 from ...datasets.reading.table import USUAL_COLUMNS, Columns, Table, read_table
 from ...datasets.reading.table_folders import holds_table
 from ...datasets.registry import load
@@ -87,6 +88,7 @@ def validate(options: ValidateOptions) -> Verdict:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from error
     if not is_there:
+        refuse_device(path)
         raise InputError(f"{path}: no such file")
     if is_folder and not holds_table(path):
         raise InputError(f"{path}: it is a folder without a table; name a file")

@@ -168,7 +168,7 @@ class CiteOptions(Options):
 
     examples: ClassVar[str] = """
 captau cite run=mine
-captau cite run=mine published=all                     the papers of captau table run=mine published=all as well
+captau cite run=mine published=all                     and the papers that printed the other numbers
 captau cite run=mine,older output=captau.bib
 """
     notes: ClassVar[str] = """

@@ -17,6 +17,7 @@ from captau.benchmarks.cli.help import (
     paragraphs,
     short_help,
 )
+from captau.benchmarks.cli.registry import COMMANDS
 from captau.benchmarks.options.declaration import NEEDED, Options, option
 from captau.benchmarks.options.shared import SCORING, words_of
 
@@ -80,7 +81,8 @@ captau made: made up for tests.
 
   captau made file=a.csv   the usual use
   captau made file=XXXX
-  captau made draws=5 file=a_file_with_a_long_name.csv   a command that needs a line for itself
+  captau made draws=5 file=a_file_with_a_long_name.csv
+                         a command that needs a line for itself
   captau made kind=a
   captau made kind=b
 
@@ -90,7 +92,8 @@ Another one.
 
 Options:
   file=FILE              is what is read; a table (needed)
-  a_long_name_of_an_option=N  what it counts, whatever it is called
+  a_long_name_of_an_option=N
+                         what it counts, whatever it is called
 
 Options of drawing:
   draws=N                how often something is drawn. A second
@@ -130,6 +133,15 @@ def test_the_long_help_explains_everything(
     assert max(map(len, text.partition("Flags")[2].splitlines())) <= 65
     monkeypatch.setenv("COLUMNS", "300")
     assert 100 < max(map(len, help_text(command).partition("Flags")[2].splitlines())) <= 110
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_long_help_fits_a_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that is to be copied stands on one line, however long it is."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for line in help_text(COMMANDS[name]).splitlines():
+        is_example = "captau " in line and line.startswith("  ")
+        assert len(line) <= 80 or is_example
 
 
 def test_defaults_are_as_they_would_be_typed() -> None:

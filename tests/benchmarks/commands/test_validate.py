@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import stat
 import struct
@@ -397,6 +398,10 @@ def test_options_that_do_not_fit(tmp_path):
     path = submitted(tmp_path, ROWS)
     with says("no such file"):
         check(tmp_path / "none.json")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with says("is a pipe, which can be read once; write it into a file"):
+        check(pipe)
     with says("it is a folder without a table; name a file"):
         check(tmp_path)
     with says("unknown kind 'score'", "did you mean scores"):
