@@ -147,34 +147,32 @@ def print_outcome(submission: dict[str, Any]) -> int:
 
     print(submission["summary"])
 
-    labels = [_label(row) for row in submission["scores"]]
-    width = max(map(len, labels))
-    if any(row["ci_low"] is not None for row in submission["scores"]):
-        print(f"{'':<{width}}  {'score':>8}  95 % interval")
-    for label, row in zip(labels, submission["scores"], strict=True):
-        scale, decimals = _format_of(row["metric"])
+    lines: list[tuple[str, str, str]] = []
+    for row in submission["scores"]:
+        label, scale, decimals = _style_of(row["metric"])
+        if row["references"]:
+            label += f", {row['references']}"
         value = "—" if row["value"] is None else format_number(row["value"], scale, decimals)
         interval = ""
         if row["ci_low"] is not None:
             low = format_number(row["ci_low"], scale, decimals)
             interval = f"  {low} to {format_number(row['ci_high'], scale, decimals)}"
+        lines.append((label, value, interval))
+
+    has_intervals = any(interval for _, _, interval in lines)
+    lines.insert(0, ("metric", "score", "  95 % interval" if has_intervals else ""))
+    width = max(len(label) for label, _, _ in lines)
+    for label, value, interval in lines:
         print(f"{label:<{width}}  {value:>8}{interval}")
 
     return 0
 
 
-def _format_of(name: str) -> tuple[float, int]:
-    """Return by what a metric's scores are multiplied, and their decimals, as the site's tables have them."""
+def _style_of(name: str) -> tuple[str, float, int]:
+    """Return a metric's name, by what its scores are multiplied, and their decimals, as the site's tables have them."""
     try:
         style = metric_style(metric(name))
     except InputError:  # a coefficient, or a metric that the site alone has
-        return 1.0, 4
+        return name, 1.0, 4
 
-    return style.scale, style.decimals
-
-
-def _label(row: dict[str, Any]) -> str:
-    if not row["references"]:
-        return str(row["metric"])
-
-    return f"{row['metric']}, {row['references']}"
+    return style.label, style.scale, style.decimals

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -18,6 +19,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BeforeValidator, Field
 
+from ....benchmarks.runs.tables import count_of
 from ....datasets.caption_texts import collapse_blanks
 from ....datasets.preferences import derive_winners
 from ....datasets.reading.rating_scales import format_scales
@@ -32,6 +34,8 @@ from .counted_answers import CountedAnswer, CountedAnswers, csv_bytes
 from .form import Form, FormError, FormFields
 from .study_fields import StudyFields
 from .wording import Dimension, DimensionFields, Level, Wording, load_wording
+
+logger = logging.getLogger(__name__)
 
 _MAX_STRENGTH = 5
 #: The signs of known answers, by the winner that `attention` names.
@@ -152,11 +156,20 @@ class AbForm(Form):
                 by_pair.setdefault(item.pair, []).append(item)
 
         pairs = [tuple(pair) for pair in by_pair.values() if len(pair) == 2]
+        n_equal = 0
         for captions in by_image.values():
             captions.sort(key=lambda item: hashlib.blake2s(item.item_id.encode()).digest())
             for a, b in combinations(captions, 2):
-                if collapse_blanks(a.caption) != collapse_blanks(b.caption):
+                if collapse_blanks(a.caption) == collapse_blanks(b.caption):
+                    n_equal += 1
+                else:
                     pairs.append((a, b))
+
+        if n_equal:
+            logger.warning(
+                "%s of equal captions: there is nothing to compare, so not asked",
+                count_of(n_equal, "pair"),
+            )
 
         return [StudyUnit("main", pair[0].image_id, pair[0].image, pair) for pair in pairs]
 

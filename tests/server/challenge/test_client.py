@@ -143,9 +143,9 @@ def test_outcomes_are_printed_with_their_status(capsys):
     assert print_outcome({"state": "scored", "summary": "a.json: valid", "scores": scores}) == 0
     assert capsys.readouterr() == (
         "a.json: valid\n"
-        "              score  95 % interval\n"
-        "cider, c5      98.8  90.0 to 105.0\n"
-        "rouge_l           —\n"
+        "metric        score  95 % interval\n"
+        "CIDEr, c5      98.8  90.0 to 105.0\n"
+        "ROUGE-L           —\n"
         "x, c40      12.5000\n",
         "",
     )

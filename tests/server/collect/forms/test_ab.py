@@ -51,7 +51,7 @@ def test_all_different_captions_of_an_image_are_paired(tmp_path):
         assert len({unit.items[place].system for unit in units}) == 3
 
 
-def test_captions_that_look_equal_are_not_paired(tmp_path):
+def test_captions_that_look_equal_are_not_paired(tmp_path, caplog):
     path = write_study(tmp_path, "ab")
     rows = (tmp_path / "captions.jsonl").read_text(encoding="utf-8").splitlines()
     copy = {**json.loads(rows[0]), "caption": "a  square number 0", "system": "other"}
@@ -61,6 +61,7 @@ def test_captions_that_look_equal_are_not_paired(tmp_path):
         frozenset((CAPTIONS[0][1], CAPTIONS[1][1])),
         frozenset((CAPTIONS[1][1], "a  square number 0")),
     }
+    assert "1 pair of equal captions: there is nothing to compare, so not asked" in caplog.text
 
 
 def test_the_table_of_preferences_does_not_depend_on_the_sides(serve_small, tmp_path):
