@@ -42,18 +42,18 @@ _N_RUNS = 3
 @_compiled
 def pair_sums(
     start: Ints, unit: Ints, level: Ints, count: Floats, n_levels: int, weights: Floats
-) -> Floats:
+) -> tuple[Floats, Floats]:
     """Sum the parts of Kendall's coefficients, in O(n log n_levels).
 
-    The cells come in ascending order of x. A Fenwick tree over the levels of y holds the weight of the
-    points below in x: those below in y are concordant, those above discordant.
+    The points come in ascending order of x, and of y where x is equal. A Fenwick tree over the levels of y holds the
+    weight of the points so far: those below in y are concordant, those above discordant.
 
     Args:
         start, unit, level, count, n_levels: the attributes of `PairSums`.
         weights: shape (n_units, n_replicates).
 
     Returns:
-        The first array of `PairSums.compute`.
+        What `PairSums.compute` returns.
     """
     lanes = weights.shape[1]
     sums = np.zeros((4, lanes))
@@ -63,20 +63,21 @@ def pair_sums(
     point = np.zeros(lanes)
     surplus = np.zeros(lanes)
     for index in range(len(start) - 1):
-        first, last = start[index], start[index + 1]
         run[:] = 0.0
-        for cell in range(first, last):
-            row = weights[unit[cell]]
-            if cell == first or level[cell] != level[cell - 1]:  # another point begins
+        cell, end = start[index], start[index + 1]
+        while cell < end:
+            y = level[cell]
+            point[:] = 0.0
+            while cell < end and level[cell] == y:
+                row = weights[unit[cell]]
                 for lane in range(lanes):
-                    sums[_POINT_SQUARES, lane] += point[lane] * point[lane]
-                    point[lane] = 0.0
+                    point[lane] += count[cell] * row[lane]
+                cell += 1
+            # The weight below y, and that not above y: their sum less all is what is below less what is above. The
+            # tree holds the run's earlier points as well, which are below y: of equal x, they count in neither.
             for lane in range(lanes):
-                surplus[lane] = -below[lane]
-                point[lane] += count[cell] * row[lane]
-                run[lane] += count[cell] * row[lane]
-            # The weight below y, and that not above y: their sum less all is what is below less what is above.
-            for up_to in (level[cell] - 1, level[cell]):
+                surplus[lane] = -below[lane] - 2 * run[lane]
+            for up_to in (y - 1, y):
                 node = up_to
                 while node > 0:
                     branch = tree[node]
@@ -84,22 +85,26 @@ def pair_sums(
                         surplus[lane] += branch[lane]
                     node &= node - 1
             for lane in range(lanes):
-                sums[_SURPLUS, lane] += count[cell] * row[lane] * surplus[lane]
-        for cell in range(first, last):
-            row = weights[unit[cell]]
-            node = level[cell]
+                sums[_SURPLUS, lane] += point[lane] * surplus[lane]
+                sums[_POINT_SQUARES, lane] += point[lane] * point[lane]
+                run[lane] += point[lane]
+            node = y
             while node <= n_levels:
                 branch = tree[node]
                 for lane in range(lanes):
-                    branch[lane] += count[cell] * row[lane]
+                    branch[lane] += point[lane]
                 node += node & -node
         for lane in range(lanes):
             below[lane] += run[lane]
             sums[_RUN_SQUARES, lane] += run[lane] * run[lane]
             sums[_N_RUNS, lane] += run[lane] > 0
-    for lane in range(lanes):
-        sums[_POINT_SQUARES, lane] += point[lane] * point[lane]
-    return sums
+    # What a branch holds of lower levels is taken off, which leaves the weight of its own.
+    for node in range(n_levels, 0, -1):
+        parent = node + (node & -node)
+        if parent <= n_levels:
+            for lane in range(lanes):
+                tree[parent, lane] -= tree[node, lane]
+    return sums, tree[1:]
 
 
 #: Sums are taken of so many runs at a time, and then in pairs of pairs: a million plain steps would cost three digits.

@@ -201,11 +201,9 @@ class PairSums:
             the weight of each level, shape (n_levels, n_replicates).
         """
         if self._is_compiled(weights.shape[1]):
-            from ._kernels import level_totals, pair_sums
+            from ._kernels import pair_sums
 
-            sums = pair_sums(self.start, self.unit, self.level, self.count, self.n_levels, weights)
-            totals = level_totals(self.unit, self.level, self.count, self.n_levels, weights)
-            return sums, totals[1:]
+            return pair_sums(self.start, self.unit, self.level, self.count, self.n_levels, weights)
 
         cell_weights = self._weigh_cells(weights)
         runs = np.add.reduceat(cell_weights, self.start[:-1])
