@@ -22,7 +22,9 @@ from ..statistics.bootstrap import number_images
 from ..statistics.coefficients.coefficient import (
     Coefficient,
     CoefficientValue,
+    RatedPoints,
     RatingCoefficient,
+    correlate_points,
     find_coefficient,
     undefined_reason,
 )
@@ -30,7 +32,7 @@ from ..statistics.coefficients.detection import DetectionCoefficient
 from ..statistics.levels import correlate_at_level
 from ..statistics.preferences import PairOutcomes
 from ..statistics.remarks import Remark
-from ..statistics.weighted_pairs import Ints
+from ..statistics.weighted_pairs import Ints, Mask
 from .judged_pairs import JudgedPairs
 
 #: Coefficients that results on ratings always hold, whichever the protocol prints, ranks and tests.
@@ -42,27 +44,56 @@ class DataPoints:
     """The data points of one dimension that count for a metric.
 
     Attributes:
-        scores, ratings: shape (n_points,), as `levels.correlate_at_level` takes them.
-        keys: columns `image_id` and `system` of the points, indexed by item id.
-        image: the number of each point's image among those of all points, shape (n_points,).
-        n_dropped: the points that `protocol.undefined=drop` leaves out.
+        selection: the items.
+        points: the data points of the dimension, as `EvaluationSet.points` returns them.
+        is_counted: which of them count, shape (n_all_points,): `protocol.undefined=drop` leaves out the others.
+        scores, ratings: of those that count, shape (n_points,), as `levels.correlate_at_level` takes them.
         reason: the reason why no coefficient of them has a value; None where they have one.
     """
 
+    selection: EvaluationSet
+    points: pd.DataFrame
+    is_counted: Mask
     scores: Floats
     ratings: Floats
-    keys: pd.DataFrame
-    image: Ints
-    n_dropped: int
     reason: Remark | None
 
     @property
+    def item_ids(self) -> pd.Series:
+        """The item of each point."""
+        return self.points["item_id"][self.is_counted]
+
+    @cached_property
     def n_items(self) -> int:
         """The number of items with a point."""
-        return self.keys.index.nunique()
+        return self.item_ids.nunique()
+
+    @property
+    def n_dropped(self) -> int:
+        """The number of points that are left out."""
+        return int((~self.is_counted).sum())
+
+    @cached_property
+    def keys(self) -> pd.DataFrame:
+        """Columns `image_id` and `system` of the points, indexed by item id."""
+        keys = self.selection.keys
+        return keys.iloc[find_places(keys.index, self.item_ids)]
+
+    @cached_property
+    def image(self) -> Ints:
+        """The number of each point's image among those of all points, so that metrics with other gaps are resampled alike."""
+        image_numbers, _ = number_images(self.selection.image_of(self.points))
+        return image_numbers[self.is_counted]
+
+    @cached_property
+    def pooled(self) -> RatedPoints:
+        """All points together, whose coefficients share what is counted of them."""
+        return RatedPoints.unweighted(self.scores, self.ratings)
 
     def correlate(self, protocol: Protocol, coefficient: str) -> CoefficientValue:
         """Return a coefficient at the protocol's level."""
+        if protocol.level == "pooled":
+            return correlate_points(self.pooled, coefficient)
         return correlate_at_level(protocol.level, self.scores, self.ratings, self.keys, coefficient)
 
 
@@ -374,18 +405,14 @@ class EvaluationSet:
         if self.protocol.undefined == "drop":
             is_gap = np.isnan(point_scores)
 
-        counted = points[~is_gap]
         counted_scores = point_scores[~is_gap]
-        ratings = counted["value"].to_numpy(dtype=np.float64)
-        # Images are numbered among all points, so that metrics with other gaps are resampled alike.
-        image_numbers, _ = number_images(self.image_of(points))
-
+        ratings = points["value"].to_numpy(dtype=np.float64)[~is_gap]
         return DataPoints(
+            selection=self,
+            points=points,
+            is_counted=~is_gap,
             scores=counted_scores,
             ratings=ratings,
-            keys=self.keys.iloc[find_places(self.keys.index, counted["item_id"])],
-            image=image_numbers[~is_gap],
-            n_dropped=int(is_gap.sum()),
             reason=undefined_reason(counted_scores, ratings),
         )
 

@@ -76,6 +76,10 @@ class RankedPairs:
             different y: let the ratings be y.
         unit: the unit whose weight each point takes, shape (n_points,); None gives each point its own.
 
+    Attributes:
+        n_points, n_units: their numbers.
+        ties_x, ties_y: how many points have each of the different values.
+
     Raises:
         ValueError: on unequal lengths or NaN.
     """
@@ -83,8 +87,8 @@ class RankedPairs:
     def __init__(self, x: ArrayLike, y: ArrayLike, unit: ArrayLike | None = None) -> None:
         values_x, paired_y = check_pairing(x, y)
         units = check_units(unit, len(values_x))
-        ranks_x = np.unique(values_x, return_inverse=True)[1].astype(np.int64)
-        values_y, levels = np.unique(paired_y, return_inverse=True)
+        _, ranks_x, ties_x = np.unique(values_x, return_inverse=True, return_counts=True)
+        _, levels, ties_y = np.unique(paired_y, return_inverse=True, return_counts=True)
         order = np.lexsort((units, levels, ranks_x))
         ranks_x = ranks_x[order]
         levels = levels[order]
@@ -101,9 +105,12 @@ class RankedPairs:
             unit=units[first],
             level=levels[first].astype(np.int64) + 1,
             count=np.diff(np.append(first, len(order))).astype(np.float64),
-            n_levels=len(values_y),
+            n_levels=len(ties_y),
         )
+        self.n_points = len(order)
         self.n_units = int(units.max(initial=-1)) + 1
+        self.ties_x = ties_x.astype(np.float64)
+        self.ties_y = ties_y.astype(np.float64)
 
     def pairs(self, weights: ArrayLike | None = None) -> WeightedPairs:
         """Count the pairs of weighted samples, in O(n log n_levels) each.

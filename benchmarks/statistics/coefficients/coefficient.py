@@ -269,9 +269,13 @@ class RatingCoefficient(Coefficient):
         """
         if scores.shape != ratings.shape or scores.ndim != 1:
             raise ValueError(f"scores {scores.shape} and ratings {ratings.shape} are not paired")
-        if reason := undefined_reason(scores, ratings):
+        return self.value_of(RatedPoints.unweighted(scores, ratings))
+
+    def value_of(self, points: RatedPoints) -> CoefficientValue:
+        """Return the coefficient of all points, or NaN with the reason; coefficients of the same points share their work."""
+        if reason := undefined_reason(points.scores, points.ratings):
             return CoefficientValue.undefined(reason)
-        return self.measure(RatedPoints.unweighted(scores, ratings))
+        return self.measure(points)
 
     def measure(self, points: RatedPoints) -> CoefficientValue:
         """Return the value of points of which neither scores nor ratings are all equal."""
@@ -493,7 +497,21 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> CoefficientV
         ValueError: on a coefficient of something else, or on unequal lengths.
         InputError: on an unknown coefficient.
     """
-    coefficient_object = find_coefficient(coefficient)
-    if not isinstance(coefficient_object, RatingCoefficient):
-        raise ValueError(f"coefficient {coefficient} is not of scores and ratings")
-    return coefficient_object.value(scores, ratings)
+    return _find_rating_coefficient(coefficient).value(scores, ratings)
+
+
+def correlate_points(points: RatedPoints, coefficient: str) -> CoefficientValue:
+    """Return what `correlate` does of points, of which several coefficients are asked.
+
+    Raises:
+        ValueError: on a coefficient of something else.
+        InputError: on an unknown coefficient.
+    """
+    return _find_rating_coefficient(coefficient).value_of(points)
+
+
+def _find_rating_coefficient(name: str) -> RatingCoefficient:
+    coefficient = find_coefficient(name)
+    if not isinstance(coefficient, RatingCoefficient):
+        raise ValueError(f"coefficient {name} is not of scores and ratings")
+    return coefficient

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..bootstrap import MIN_IMAGES
-from ..weighted_pairs import Floats, WeightedPairs
+from ..weighted_pairs import Floats, RankedPairs, WeightedPairs
 from .coefficient import PairCoefficient, RatedPoints, register
 
 # SciPy's limits: the sizes of samples without ties for which it takes the exact test.
@@ -33,14 +33,14 @@ def kendall_p_value(points: RatedPoints) -> float:
 
     from scipy.special import ndtr
 
-    return 2 * float(ndtr(-abs(surplus) / np.sqrt(_variance(points.scores, points.ratings))))
+    return 2 * float(ndtr(-abs(surplus) / np.sqrt(_variance(points.ranked))))
 
 
-def _variance(x: Floats, y: Floats) -> float:
+def _variance(ranked: RankedPairs) -> float:
     """Return the variance of concordant less discordant pairs under no association (Kendall 1970, equation 4.8)."""
-    n = len(x)
-    pairs_x, threes_x, spread_x = _sum_ties(x)
-    pairs_y, threes_y, spread_y = _sum_ties(y)
+    n = ranked.n_points
+    pairs_x, threes_x, spread_x = _sum_ties(ranked.ties_x)
+    pairs_y, threes_y, spread_y = _sum_ties(ranked.ties_y)
 
     m = n * (n - 1.0)
     of_threes = 0.0
@@ -49,9 +49,8 @@ def _variance(x: Floats, y: Floats) -> float:
     return (m * (2 * n + 5) - spread_x - spread_y) / 18 + 2 * pairs_x * pairs_y / m + of_threes
 
 
-def _sum_ties(values: Floats) -> tuple[float, float, float]:
+def _sum_ties(ties: Floats) -> tuple[float, float, float]:
     """Sum t (t - 1) / 2, t (t - 1) (t - 2) and t (t - 1) (2t + 5) over the numbers t of equal values."""
-    ties = np.unique(values, return_counts=True)[1].astype(np.float64)
     twos = ties * (ties - 1)
     return twos.sum() / 2, (twos * (ties - 2)).sum(), (twos * (2 * ties + 5)).sum()
 

@@ -129,8 +129,9 @@ def _correlate(x: Floats, y: Floats) -> CoefficientValue:
         second = y - y.mean()
         first = first / np.abs(first).max()
         second = second / np.abs(second).max()
-        spread = np.sqrt((first @ first) * (second @ second))
-        value = float(np.clip(first @ second / spread, -1, 1))
+        # Not by BLAS, whose last bits depend on its threads, which also keep a processor busy while they wait.
+        spread = np.sqrt((first**2).sum() * (second**2).sum())
+        value = float(np.clip((first * second).sum() / spread, -1, 1))
     if np.isnan(value):
         return CoefficientValue.undefined(remark(Undefined.ROUNDING))
 
