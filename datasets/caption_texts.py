@@ -48,6 +48,8 @@ _SCRIPTS = {
 }
 #: Signs that stand with letters of any script.
 _SIGNS = ("combining", "variation")
+#: What of ASCII is no letter.
+_ASCII_NON_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
 
 
 @lru_cache(maxsize=65536)
@@ -73,7 +75,7 @@ def find_script(texts: Iterable[str]) -> str:
     counts: Counter[str] = Counter()
     for text in texts:
         if text.isascii():
-            counts["latin"] += sum(map(str.isalpha, text))
+            counts["latin"] += len(text.encode().translate(None, _ASCII_NON_LETTERS))
         else:
             counts.update(map(letter_script, text))
 
@@ -195,35 +197,36 @@ def find_own_references(items: pd.DataFrame, *, of_image: bool = False) -> OwnRe
     """
     captions = items["caption"].tolist()
     references = items["references"].tolist()
-    forms = pd.Series([comparison_form(caption) for caption in captions], dtype=object)
+    forms = [comparison_form(caption) for caption in captions]
     # The captions of an image share their references.
     forms_of_references: dict[tuple[str, ...], list[str]] = {}
     for texts in references:
         if texts not in forms_of_references:
             forms_of_references[texts] = [comparison_form(text) for text in texts]
-    reference_forms = [forms_of_references[texts] for texts in references]
 
     copied = [{form} for form in forms]
     if of_image:
-        by_image = forms.groupby(items["image_id"].to_numpy()).agg(set)
+        by_image = pd.Series(forms, dtype=object).groupby(items["image_id"].to_numpy()).agg(set)
         copied = by_image[items["image_id"]].tolist()
 
     other_references: list[tuple[str, ...]] = []
-    for texts, text_forms, copied_forms in zip(references, reference_forms, copied, strict=True):
-        uncopied: list[str] = []
-        for text, form in zip(texts, text_forms, strict=True):
-            if form not in copied_forms:
-                uncopied.append(text)
-        other_references.append(tuple(uncopied))
-
     is_copy: list[bool] = []
     is_exact: list[bool] = []
     is_single: list[bool] = []
-    columns = (captions, forms, references, reference_forms, other_references)
-    for caption, form, texts, text_forms, other_texts in zip(*columns, strict=True):
+    for caption, form, texts, copied_forms in zip(captions, forms, references, copied, strict=True):
+        text_forms = forms_of_references[texts]
+        other_texts = texts
+        if not copied_forms.isdisjoint(text_forms):
+            uncopied: list[str] = []
+            for text, text_form in zip(texts, text_forms, strict=True):
+                if text_form not in copied_forms:
+                    uncopied.append(text)
+            other_texts = tuple(uncopied)
+        other_references.append(other_texts)
         is_copy.append(form in text_forms)
         is_exact.append(caption in texts)
         is_single.append(bool(texts) and not other_texts)
+
     return OwnReferences(
         is_copy=np.array(is_copy, dtype=bool),
         is_exact=np.array(is_exact, dtype=bool),

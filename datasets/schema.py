@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .caption_texts import replace_surrogates
+from .caption_texts import OwnReferences, find_own_references, replace_surrogates
 from .errors import InputError
 from .preferences import (
     PEOPLE,
@@ -247,7 +247,9 @@ def make_items(
     # No file could hold half of a surrogate pair, and results are written to files.
     image_ids = [replace_surrogates(image_id) for image_id in image_ids]
     captions = [replace_surrogates(caption) for caption in captions]
-    references = [tuple(map(replace_surrogates, texts)) for texts in references]
+    # The captions of an image share their references.
+    replaced = {texts: tuple(map(replace_surrogates, texts)) for texts in set(references)}
+    references = [replaced[texts] for texts in references]
     system_names: list[str | None] = [None] * len(captions)
     if systems is not None:
         system_names = [s if s is None else replace_surrogates(s) for s in systems]
@@ -371,6 +373,11 @@ class CaptionSet:
         """The rated dimensions, in the card's order."""
         rated = set(self._ratings["dimension"])
         return tuple(d for d in self._card.scales if d in rated)
+
+    @cached_property
+    def own_references(self) -> OwnReferences:
+        """Marks of the items whose caption is one of their references."""
+        return find_own_references(self._items)
 
     @cached_property
     def digest(self) -> str:

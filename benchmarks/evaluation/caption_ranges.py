@@ -173,12 +173,15 @@ class CaptionRange:
         return "; ".join(sentences)
 
 
-def measure_range(items: pd.DataFrame) -> CaptionRange:
+def measure_range(items: pd.DataFrame, n_copies: int | None = None) -> CaptionRange:
     """Measure the range of captions and of their images' references.
 
     Args:
         items: with the columns `image_id, caption, references`; not empty.
+        n_copies: how many captions are one of their references; None where nobody counted them before.
     """
+    if n_copies is None:
+        n_copies = find_own_references(items).n_copies
     captions: list[str] = items["caption"].tolist()
     # The captions of an image share their references, which count once.
     reference_sets = set(zip(items["image_id"], items["references"], strict=True))
@@ -203,7 +206,7 @@ def measure_range(items: pd.DataFrame) -> CaptionRange:
         script=find_script(captions),
         frequent_words={word: round(count / n_words, 5) for word, count in frequent},
         n_words=n_words,
-        n_copies=find_own_references(items).n_copies,
+        n_copies=n_copies,
     )
 
 
@@ -293,10 +296,15 @@ def published_range(dataset: str) -> CaptionRange:
     return ranges[dataset]
 
 
-def dataset_range(name: str, items: pd.DataFrame) -> CaptionRange:
-    """Measure a dataset's range; its language and systems are those of `published_ranges`, where it is there."""
+def dataset_range(name: str, items: pd.DataFrame, n_copies: int | None = None) -> CaptionRange:
+    """Measure a dataset's range; its language and systems are those of `published_ranges`, where it is there.
+
+    Args:
+        name: the dataset's.
+        items, n_copies: as `measure_range` takes them.
+    """
     described = published_ranges().get(name)
-    measured = measure_range(items)
+    measured = measure_range(items, n_copies)
     if described is None:
         return measured
     return replace(measured, language=described.language, systems=described.systems)

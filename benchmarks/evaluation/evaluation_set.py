@@ -260,7 +260,7 @@ class EvaluationSet:
     @cached_property
     def copies(self) -> OwnReferences:
         """Marks of the `candidate_rows` whose caption is one of its image's references."""
-        return self.protocol.find_own_references(self.candidate_rows)
+        return self.protocol.find_own_references(self.caption_set, self.candidate_rows)
 
     @cached_property
     def ratings(self) -> pd.DataFrame:

@@ -120,7 +120,8 @@ def provenance(
 def _range_of(caption_set: CaptionSet) -> CaptionRange:
     """Return a dataset's range, measured once: a run of several datasets describes, after each, all that are done."""
     if caption_set not in _RANGES:
-        _RANGES[caption_set] = dataset_range(caption_set.name, caption_set.items)
+        n_copies = caption_set.own_references.n_copies
+        _RANGES[caption_set] = dataset_range(caption_set.name, caption_set.items, n_copies)
     return _RANGES[caption_set]
 
 

@@ -421,7 +421,7 @@ class Protocol:
         if self.own_references == "leave_out_pair":
             items = self._without_references_of_pairs(caption_set, items)
         elif self.own_references != "keep":
-            items = self._without_own_references(items, where)
+            items = self._without_own_references(caption_set, items)
 
         if level_column(self.level) == "system" and items["system"].isna().any():
             raise LackingError(
@@ -487,13 +487,22 @@ class Protocol:
             )
         return items
 
-    def find_own_references(self, items: pd.DataFrame) -> OwnReferences:
-        """Mark the items whose caption is one of their references, and find the references that are left."""
-        return find_own_references(items, of_image=self.own_references == "leave_out_image")
+    def find_own_references(self, caption_set: CaptionSet, items: pd.DataFrame) -> OwnReferences:
+        """Mark the items whose caption is one of their references, and find the references that are left.
 
-    def _without_own_references(self, items: pd.DataFrame, where: str) -> pd.DataFrame:
+        Args:
+            caption_set: the dataset.
+            items: those of its items that are marked.
+        """
+        of_image = self.own_references == "leave_out_image"
+        if len(items) == len(caption_set.items) and not of_image:
+            return caption_set.own_references
+        return find_own_references(items, of_image=of_image)
+
+    def _without_own_references(self, caption_set: CaptionSet, items: pd.DataFrame) -> pd.DataFrame:
         """Leave out the items that are copies of references, or these references."""
-        copies = self.find_own_references(items)
+        where = f"dataset {caption_set.name}"
+        copies = self.find_own_references(caption_set, items)
         # A copy is scored without its own reference, unless that is its only one.
         excluded = copies.is_copy if self.own_references == "drop" else copies.is_single
         if excluded.all():

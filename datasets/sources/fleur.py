@@ -136,7 +136,7 @@ def read_scores(path: Path) -> list[ScoredImage]:
         key, _, value = line.partition(" : ")
         if key == "image file":
             # COCO's images have their number in all datasets, the others their file's name.
-            name = Path(value.strip()).name
+            name = value.strip().rpartition("/")[2]
             blocks.append(ScoredImage(coco_id(name) if name.startswith("COCO_") else name))
         elif key in ("label", "caption", "model score", "our score"):
             if not blocks:

@@ -153,10 +153,11 @@ def load_flickr8k_cf(root: Path) -> CaptionSet:
             for _ in pair.ratings:  # as the script does: of two equal references one stays
                 if pair.caption in references[pair.image_id]:
                     references[pair.image_id].remove(pair.caption)
-        all_pairs = pairs
-        pairs = []
-        for pair in all_pairs:
-            pairs.append(replace(pair, references=tuple(references[pair.image_id])))
+        references_left = {image_id: tuple(texts) for image_id, texts in references.items()}
+        pairs = [
+            Pair(pair.image_id, pair.caption, references_left[pair.image_id], pair.ratings)
+            for pair in pairs
+        ]
 
     return _caption_set(pairs, root, card, "crowd")
 
