@@ -338,11 +338,13 @@ class _ReferenceCollector:
 
         if "caption" in row.cells:
             value = fill_empty(text_of(row.cells["caption"]))
-            if not isinstance(value, list):
+            if isinstance(value, str) and not is_printed_list(value.strip()):
                 # ` ||| ` in some captions of JSON is a part of them, as for pycocoevalcap.
-                caption = field({"caption": value}, "caption", str, row.where)
-                value = caption if is_printed_list(caption.strip()) else [caption]
-            texts = parse_references(value, row.where, "caption")
+                texts = (replace_surrogates(value),)
+            else:
+                if not isinstance(value, list):
+                    value = field({"caption": value}, "caption", str, row.where)
+                texts = parse_references(value, row.where, "caption")
             self._single.setdefault(image_id, []).extend(texts)
             return
 

@@ -123,6 +123,7 @@ class NameFinder:
 
     Attributes:
         columns: those of the file.
+        has_usual_columns: whether these are the usual ones.
         used: what was found under another name than the usual, which the user did not give.
         unread: columns that look like captions of the same kind, and are not read.
         remarks: sentences on what else is not read.
@@ -132,12 +133,13 @@ class NameFinder:
     def __init__(self, columns: Columns, content: str) -> None:
         is_of_candidates = content == "caption"
         self.columns = columns.of_candidates() if is_of_candidates else columns.of_references()
+        self.has_usual_columns = self.columns == USUAL_COLUMNS
         self.used: dict[str, str] = {}
         self.unread: dict[str, None] = {}
         self.remarks: list[str] = []
         self.judgements: tuple[str, ...] = ()
         self._is_beside_caption = False
-        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], str | None] = {}
+        self._aliases: dict[tuple[str, ...], str | None] = {}
         self._n_looked_at = 0
         self._is_of_candidates = is_of_candidates
         self._is_caption_given = is_of_candidates and bool(columns.candidate_caption)
@@ -153,7 +155,7 @@ class NameFinder:
         if named_column != usual and named_column in names:
             return named_column
         # VLMEvalKit's names are those of columns of many files; together they are its own.
-        if "image_id" not in names and all(name in names for name in _VLMEVALKIT.values()):
+        if "image_id" not in names and _is_of_vlmevalkit(names):
             return _VLMEVALKIT[usual]
 
         if usual == "caption" and self._is_of_candidates and not self._is_caption_given:
@@ -165,16 +167,38 @@ class NameFinder:
         if usual in names:
             return usual
 
+        alias = self._find_alias(usual, names)
+        if alias is not None:
+            self.used[usual] = alias
+        return alias
+
+    def _find_alias(self, usual: str, names: Collection[str]) -> str | None:
+        """Return the column under another name than the usual, which is looked for once in rows of the same keys.
+
+        Args:
+            usual: as of `find`, or `prediction` for the captions of a system.
+            names: of the columns.
+        """
+        if len(names) > _MOST_NAMES:
+            return None
+
+        key = (usual, *names)
+        if key not in self._aliases:
+            self._aliases[key] = self._look_for_alias(usual, names)
+        return self._aliases[key]
+
+    def _look_for_alias(self, usual: str, names: Collection[str]) -> str | None:
+        if usual == "prediction":
+            return find_name(SYSTEM_CAPTIONS, names)
+
         aliases = ALIASES[usual]
-        if usual == "references" and self._find_known(SYSTEM_CAPTIONS, names) is not None:
+        if usual == "references" and self._find_alias("prediction", names) is not None:
             aliases = (*aliases, *_OPPOSITES)
-        alias = self._find_known(aliases, names)
+        alias = find_name(aliases, names)
         # The first of `reference, reference_2, reference_3`.
         is_single = usual == "references" and alias is not None and alias not in _LISTS
         if is_single and self.find_numbered(names):
             return None
-        if alias is not None:
-            self.used[usual] = alias
         return alias
 
     def _find_system_caption(self, names: Collection[str]) -> str | None:
@@ -186,7 +210,7 @@ class NameFinder:
         used = self.used.get("caption")
         if used is not None and used in names:
             return used
-        name = self._find_known(SYSTEM_CAPTIONS, names)
+        name = self._find_alias("prediction", names)
         if name is None or (isinstance(names, Mapping) and not _may_be_caption(names[name])):
             return None
         if name in _AMBIGUOUS and "caption" in names:
@@ -199,28 +223,22 @@ class NameFinder:
             self.unread["caption"] = None
         return name
 
-    def _find_known(self, aliases: tuple[str, ...], names: Collection[str]) -> str | None:
-        """Return the first of several names that is there, which is looked for once in rows of the same keys."""
-        if len(names) > _MOST_NAMES:
-            return None
-
-        key = (aliases, tuple(names))
-        if key not in self._known:
-            self._known[key] = find_name(aliases, names)
-        return self._known[key]
-
     def find_numbered(self, names: Collection[str]) -> list[str]:
         """Return the columns of one reference each: those of the pattern that the user gave, else `caption_1` and the like."""
         pattern = self.columns.references
         if "*" in pattern:
             return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
 
+        with_number = [name for name in names if name[-1:].isdecimal()]
+        if not with_number:
+            return []
+
         # The plain name is the first of `caption, caption_2, caption_3`, and of pandas' `caption, caption.1` for equal
         # heads. Beside `caption_1` it may be the other side's.
         numbered: set[str] = set()
         plain: set[str] = set()
         numbered_from_one: set[str] = set()
-        for name in names:
+        for name in with_number:
             match = _NUMBERED.fullmatch(name)
             if not match:
                 continue
@@ -239,16 +257,17 @@ class NameFinder:
             self._n_looked_at += 1
             self.judgements = find_judgements(names)
 
-    def note_unread(self, row: Mapping[str, Any], used: str) -> None:
+    def note_unread(self, row: Mapping[str, Any], used: str | None = None) -> None:
         """Remember which columns beside the one that is used look like captions too.
 
         Args:
             row: a value of each column.
-            used: the column of the captions, or of one reference a row.
+            used: the column of the captions, or of one reference a row; by default the one that is found.
         """
         if self._n_looked_at >= _MOST_LOOKED_AT:
             return
 
+        used = used or self.find("caption", row)
         others_side = ALIASES["references"] if self._is_of_candidates else SYSTEM_CAPTIONS
         for name, value in row.items():
             if name in (used, self.used.get("image_id")) or name in others_side:
@@ -317,6 +336,10 @@ def _form_of(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).casefold()
 
 
+def _is_of_vlmevalkit(names: Collection[str]) -> bool:
+    return "index" in names and "prediction" in names and "answer" in names
+
+
 def may_hold_captions(name: str) -> bool:
     """Tell whether the name of a column says that it may hold captions of any side."""
     names = (*ALIASES["caption"], *SYSTEM_CAPTIONS)
@@ -358,14 +381,14 @@ def unpack_row(
     Raises:
         InputError: where one is missing.
     """
-    sample = find_sample(row, where) if finder.columns == USUAL_COLUMNS else row
+    sample = find_sample(row, where) if finder.has_usual_columns else row
     finder.note_judgements(sample)
     cells: dict[str, Any] = {"image_id": _find_value(sample, finder, "image_id", where)}
     if "system" in sample:
         cells["system"] = sample["system"]
     if content == "caption":
         cells["caption"] = _find_value(sample, finder, "caption", where)
-        finder.note_unread(sample, finder.find("caption", sample) or "")
+        finder.note_unread(sample)
         return cells
 
     column = finder.columns.references
@@ -381,7 +404,7 @@ def unpack_row(
         # One row a reference; BLIP's files have all of an image in a list.
         value = _find_value(sample, finder, "caption", where)
         cells["references" if isinstance(value, list) else "caption"] = value
-        finder.note_unread(sample, finder.find("caption", sample) or "")
+        finder.note_unread(sample)
     else:
         cells["references"] = _find_value(sample, finder, "references", where)
     return cells

@@ -37,7 +37,7 @@ from .json_faults import describe_encoded_twice
 from .json_files import Report
 from .json_rows import make_rows_of_columns
 from .json_source import JsonSource
-from .table import USUAL_COLUMNS, Table, read_table
+from .table import Table, read_table
 
 #: What each kind of file may be, for messages.
 _RESULTS = "COCO results, an object image id → caption, JSON lines or a table are expected"
@@ -128,7 +128,7 @@ def _read_table_rows(path: Path, content: str, finder: NameFinder) -> Iterator[C
         f"; image_id and {content} are expected, or others that columns.image_id= and "
         f"columns.{content}= name"
     )
-    if finder.columns == USUAL_COLUMNS:
+    if finder.has_usual_columns:
         table = _read_answers(table)
     finder.note_judgements(table.names)
     if judged := finder.judgements:
@@ -483,7 +483,7 @@ class _JsonReader:
             return False
 
         sample: Mapping[str, Any] = by_key
-        if self._finder.columns == USUAL_COLUMNS:
+        if self._finder.has_usual_columns:
             sample = find_sample(by_key, self._source.name)
         return self._finder.find("image_id", sample) is not None and self._has_content(sample)
 

@@ -24,7 +24,9 @@ _ANSWERS = (
     ("outputs", "*"),
 )
 #: The keys where an answer, or the error in its place, begins.
-_ANSWER_KEYS = tuple({path[0]: None for path in _ANSWERS})
+_ANSWER_KEYS = frozenset(path[0] for path in _ANSWERS)
+#: One of the keys that a row with a conversation or an answer has.
+_KEYS = _ANSWER_KEYS.union(CONVERSATIONS)
 #: What such a line calls its request.
 _REQUESTS = ("custom_id", "key")
 _SPEAKER_KEYS = ("role", "from")
@@ -130,6 +132,10 @@ def with_answer(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     Raises:
         InputError: where the machine says nothing in the conversation.
     """
+    # So are nearly all rows.
+    if row.keys().isdisjoint(_KEYS):
+        return row
+
     key = find_conversation(row)
     if key is None:
         return _with_batch_answer(row)
