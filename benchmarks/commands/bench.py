@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -24,7 +24,6 @@ from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.judged_pairs import FLOORS
 from ..evaluation.like_length import LikeLength, measure_like_length
 from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, join_scores
-from ..evaluation.overview import DatasetsOverview, OverviewColumn, compute_joint_mean
 from ..evaluation.prepared_datasets import LeftOutDatasets, provenance
 from ..evaluation.scored_dataset import score_dataset
 from ..options.bench import BenchOptions, CompareOptions
@@ -47,6 +46,9 @@ from ..scoring.unavailable_metrics import (
     warn_unavailable,
 )
 from ..statistics.rating_table import CEILINGS
+
+if TYPE_CHECKING:
+    from ..evaluation.overview import DatasetsOverview
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,9 @@ def _survey(
     progress: StepProgress,
 ) -> DatasetsOverview:
     """Return the overview of all datasets, those among them that lack what was asked."""
+    # Most runs are of one dataset.
+    from ..evaluation.overview import DatasetsOverview, OverviewColumn, compute_joint_mean
+
     specs = [metric.spec for metric in options.metrics]
     measured = [part.measured for part in benched]
     measured_columns: list[OverviewColumn] = []

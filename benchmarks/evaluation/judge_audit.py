@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
-from ...metrics.neural.judge.pairs import ORDERS, PairJudgements
 from ..runs.frames import make_frame
 from ..statistics.bootstrap import number_images
 from ..statistics.clustered_shares import ClusteredShare
@@ -22,6 +21,9 @@ from ..statistics.preferences import CONFIDENCE, pair_differences
 from ..statistics.weighted_pairs import Floats, Ints
 from .evaluation_set import EvaluationSet
 from .judged_pairs import count_words
+
+if TYPE_CHECKING:
+    from ...metrics.neural.judge.pairs import PairJudgements
 
 #: A judge's biases: `value` is the judge's share with its interval, `people` that of people on the same pairs.
 AUDIT_COLUMNS = ("bias", "value", "ci_low", "ci_high", "people", "n_pairs", "note")
@@ -86,7 +88,7 @@ def audit_judge(
 
     orders = judgements.orders.set_index("pair_id")
     image, _ = number_images(items.loc[orders["item_a"], "image_id"])
-    signs = np.sign(orders[list(ORDERS)].to_numpy(dtype=np.float64))
+    signs = judgements.signs
 
     strengths = judgements.strengths
     sides = orders.loc[strengths.index, ["item_a", "item_b"]]

@@ -14,6 +14,7 @@ import pandas as pd
 from ....datasets.errors import InputError
 from ....datasets.preferences import make_preferences
 from ....datasets.schema import CaptionSet
+from ...base import Floats
 from .endpoint import Question
 from .metric import MllmJudge
 from .presets import Preset, UnusableError, choice_of, load_preset
@@ -40,6 +41,11 @@ class PairJudgements:
     orders: pd.DataFrame
     n_unusable: int
     asks_once: bool = False
+
+    @property
+    def signs(self) -> Floats:
+        """By pair, whom each order prefers: 1 is a, -1 is b, 0 neither, NaN no usable answer; shape (n_pairs, 2)."""
+        return np.sign(self.orders[list(ORDERS)].to_numpy(dtype=np.float64))
 
     @property
     def strengths(self) -> pd.Series:

@@ -43,13 +43,14 @@ class Grammar:
     """States and moves of all patterns.
 
     Attributes:
-        moves: by state, pairs of a character set and the next state.
-        jumps: by state, the next states that need no character.
+        moves: by state, pairs of a character set and the next state; most states have none.
+        jumps: by state, the next states that need no character; many states have none.
     """
 
     def __init__(self) -> None:
-        self.moves: list[list[tuple[int, int]]] = []
-        self.jumps: list[list[int]] = []
+        self.moves: dict[int, list[tuple[int, int]]] = {}
+        self.jumps: dict[int, list[int]] = {}
+        self._n_states = 0
         self._sets: dict[str, int] = {}
         self._set_tests: list[Callable[[str], bool]] = []
         self._parts: dict[str, _Builder] = {}
@@ -73,9 +74,11 @@ class Grammar:
         return self._kinds[char]
 
     def _add_state(self) -> int:
-        self.moves.append([])
-        self.jumps.append([])
-        return len(self.moves) - 1
+        self._n_states += 1
+        return self._n_states - 1
+
+    def _add_jump(self, state: int, target: int) -> None:
+        self.jumps.setdefault(state, []).append(target)
 
     def _parse(self, pattern: str) -> _Builder:
         builder, end = self._parse_alternatives(pattern, 0)
@@ -101,8 +104,8 @@ class Grammar:
             end = self._add_state()
             for option in options:
                 first = self._add_state()
-                self.jumps[start].append(first)
-                self.jumps[option(first)].append(end)
+                self._add_jump(start, first)
+                self._add_jump(option(first), end)
             return end
 
         return build, i
@@ -148,13 +151,13 @@ class Grammar:
                 start = builder(start)
 
             end = self._add_state()
-            self.jumps[start].append(end)
+            self._add_jump(start, end)
             for _ in range(at_most - at_least):
                 start = builder(start)
-                self.jumps[start].append(end)
+                self._add_jump(start, end)
 
             if not at_most:
-                self.jumps[builder(end)].append(end)
+                self._add_jump(builder(end), end)
             return end
 
         return build, i
@@ -168,7 +171,7 @@ class Grammar:
 
         def build(start: int) -> int:
             end = self._add_state()
-            self.moves[start].append((index, end))
+            self.moves.setdefault(start, []).append((index, end))
             return end
 
         return build
@@ -314,7 +317,7 @@ class Machine:
         moves = self.grammar.moves
         targets: list[int] = []
         for state in items:
-            targets += [target for index, target in moves[state] if index in kind]
+            targets += [target for index, target in moves.get(state, ()) if index in kind]
 
         return self._state(targets) if targets else None
 
@@ -332,13 +335,14 @@ class Machine:
             reached = {root}
             pending = [root]
             while pending:
-                new = [state for state in self.grammar.jumps[pending.pop()] if state not in reached]
+                jumps = self.grammar.jumps.get(pending.pop(), ())
+                new = [state for state in jumps if state not in reached]
                 reached.update(new)
                 pending += new
 
             # States that only jump on add nothing to what a state can do.
             self._reachable[root] = frozenset(
-                state for state in reached if self.grammar.moves[state] or state in self._rules
+                state for state in reached if state in self.grammar.moves or state in self._rules
             )
 
         return self._reachable[root]
