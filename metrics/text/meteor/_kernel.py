@@ -1,8 +1,9 @@
 """The inner loops of METEOR, compiled by Numba: phrases of texts, and the alignment of two texts.
 
-`alignment` calls `find_phrases` and `align`. The module's name keeps the registry from
-importing it, so that Numba is only loaded where METEOR is scored. The compiled code is stored beside this
-file (or in the user's cache folder).
+`alignment` calls `find_phrases` and `align`. The other functions are `register_jitable`: they are compiled as parts of
+these two, without a way in from Python, which would take Numba a while for each. The compiled code is stored beside this file
+(or in the user's cache folder). The module's name keeps the registry from importing it, so that Numba is only loaded where
+METEOR is scored.
 
 A text is a run of words; a word is an index into arrays of its properties. A match joins `LENGTH1` words of
 the candidate, from `START1`, with `LENGTH2` words of the reference. In names, 1 stands for the candidate and
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numba import types
+from numba.extending import register_jitable
 
 #: Partial alignments that are kept at each word of the reference.
 BEAM = 40
@@ -43,9 +45,6 @@ _BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 _MASKS = types.Array(types.uint64, 1, "C", readonly=True)
 _OUT = types.int32[::1]
 _INT = types.int64
-
-#: What is called from functions here alone is compiled, and stored, as a part of these.
-_inner = numba.njit(nogil=True)
 
 
 def _compile(signature: Any) -> Callable[[Any], Any]:
@@ -172,7 +171,7 @@ def find_phrases(
     return first, position, length, node
 
 
-@_inner
+@register_jitable
 def _add_match(
     matches: _Matches, n: Any, start2: Any, length2: Any, start1: Any, length1: Any, module: Any
 ) -> int:
@@ -202,7 +201,7 @@ def _add_match(
     return n + 1
 
 
-@_inner
+@register_jitable
 def _add_word_match(matches: _Matches, n: Any, start2: Any, start1: Any, module: Any) -> int:
     """Append the match of one word with one word, as `_add_match` does."""
     return _add_match(
@@ -210,7 +209,7 @@ def _add_word_match(matches: _Matches, n: Any, start2: Any, start1: Any, module:
     )
 
 
-@_inner
+@register_jitable
 def _share_synset(texts: _WordedTexts, word1: Any, word2: Any) -> bool:
     """Return whether two words share a synset; the synsets of each word are sorted."""
     set_first = texts.set_first
@@ -229,7 +228,7 @@ def _share_synset(texts: _WordedTexts, word1: Any, word2: Any) -> bool:
     return False
 
 
-@_inner
+@register_jitable
 def _overlaps(used: Any, path: Any, table: Any, m: Any) -> bool:
     """Return whether a path already uses a word of a match in the candidate.
 
@@ -242,14 +241,14 @@ def _overlaps(used: Any, path: Any, table: Any, m: Any) -> bool:
     return False
 
 
-@_inner
+@register_jitable
 def _mark_used(used: Any, path: Any, table: Any, m: Any) -> None:
     """Mark the words of a match in the candidate as used by a path."""
     for k in range(table[m, START1], table[m, START1] + table[m, LENGTH1]):
         used[path, k // WORD_BITS] |= 1 << k % WORD_BITS
 
 
-@_inner
+@register_jitable
 def _ranks_before(covered: Any, chunks: Any, distance: Any, rivals: Any, j: Any) -> bool:
     """Return whether a path with these values ranks before a rival."""
     if covered != rivals[j, COVERED]:
@@ -259,7 +258,7 @@ def _ranks_before(covered: Any, chunks: Any, distance: Any, rivals: Any, j: Any)
     return distance < rivals[j, DISTANCE]
 
 
-@_inner
+@register_jitable
 def _make_room(best: Any, n: Any, covered: Any, chunks: Any, distance: Any) -> int:
     """Move the paths among the first `n` that a new one outranks down by a row; return the row that is free for it."""
     rank = n
@@ -272,7 +271,7 @@ def _make_room(best: Any, n: Any, covered: Any, chunks: Any, distance: Any) -> i
     return rank
 
 
-@_inner
+@register_jitable
 def _search(
     alignment: Any,
     matches: _Matches,
@@ -409,7 +408,7 @@ def _search(
         top = trace[word2, 2 * top]
 
 
-@_inner
+@register_jitable
 def _repeat_matches(matches: _Matches, n: Any, place: Any, start2: Any) -> int:
     """Add the matches of a word at an earlier place of the reference to those of the same word at a later one."""
     table = matches.table
@@ -420,7 +419,7 @@ def _repeat_matches(matches: _Matches, n: Any, place: Any, start2: Any) -> int:
     return n
 
 
-@_inner
+@register_jitable
 def _match_words(matches: _Matches, texts: _WordedTexts, pair: _TextPair, number: Any) -> Any:
     """Add the matches of single words; return their number, negative if the texts are equal.
 
@@ -469,7 +468,7 @@ def _match_words(matches: _Matches, texts: _WordedTexts, pair: _TextPair, number
     return -n if is_equal else n
 
 
-@_inner
+@register_jitable
 def _match_paraphrases(
     matches: _Matches, n: Any, phrases: _Phrases, pair: _TextPair, is_reference: Any, number: Any
 ) -> int:
@@ -516,7 +515,7 @@ def _match_paraphrases(
     return n
 
 
-@_inner
+@register_jitable
 def _align_uncontested(alignment: Any, matches: _Matches, n2: Any) -> int:
     """Align the words of matches whose words no other match covers; return their number."""
     table = matches.table
@@ -542,7 +541,7 @@ def _align_uncontested(alignment: Any, matches: _Matches, n2: Any) -> int:
     return n_aligned
 
 
-@_inner
+@register_jitable
 def _summarise(row: Any, alignment: Any, table: Any, texts: _WordedTexts, pair: _TextPair) -> None:
     """Write the statistics of an alignment."""
     words = texts.words

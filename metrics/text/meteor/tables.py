@@ -280,10 +280,10 @@ def _split_phrases(phrases: pa.BinaryArray) -> tuple[NDArray[np.bytes_], Ints]:
     """Return the words of all phrases, sorted, and each phrase as their numbers, padded with -1."""
     _, offset_buffer, data_buffer = phrases.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32)[: len(phrases) + 1]
-    data = np.frombuffer(data_buffer, np.uint8)[: offsets[-1]].copy()
-    data[data == _NEWLINE] = _BLANK
+    # Behind its last word, too, a phrase has a blank.
+    data = data_buffer.slice(0, offsets[-1]).to_pybytes().replace(b"\n", b" ")
 
-    word_ends = np.flatnonzero(data == _BLANK) + 1
+    word_ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _BLANK) + 1
     words = _cut(data, word_ends).dictionary_encode()
     # The blank behind a word is part of the piece.
     unsorted = np.array([word[:-1] for word in words.dictionary.to_pylist()])
