@@ -484,13 +484,15 @@ def image_key(row: Any, where: str) -> str:
     """Return an image id as text; COCO's numbers and file names are both legal."""
     # COCO's are numbers, and there are millions of them.
     if type(row) is dict:
-        number = row.get("image_id")
-        if type(number) is int:
-            return str(number)
+        image_id = row.get("image_id")
+        if type(image_id) is int:
+            return str(image_id)
+        if type(image_id) is str:
+            return replace_surrogates(image_id)
         # A column of numbers with a gap in it was one of floats for a time.
-        if type(number) is float and number.is_integer():
-            return str(int(number))
+        if type(image_id) is float and image_id.is_integer():
+            return str(int(image_id))
         # wandb's tables have an object for each image.
-        if type(number) is dict and isinstance(number.get("path"), str):
-            return replace_surrogates(number["path"])
+        if type(image_id) is dict and isinstance(image_id.get("path"), str):
+            return replace_surrogates(image_id["path"])
     return replace_surrogates(str(field(row, "image_id", (str, int), where)))

@@ -211,6 +211,10 @@ def only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return row
 
 
+#: Reads lines: json.loads would make a decoder for each, which takes longer than reading a short one.
+_DECODER = json.JSONDecoder(object_pairs_hook=only_once)
+
+
 def parsed(text: str, name: str, line: int = 0) -> Any:
     """Parse the JSON of a whole file, or of one of its lines.
 
@@ -230,6 +234,8 @@ def parsed(text: str, name: str, line: int = 0) -> Any:
         text = _ESCAPES.sub(lambda escape: escape[1] or r"\ufffd", text)
 
     try:
+        if line:
+            return _DECODER.decode(text)
         return json.loads(text, object_pairs_hook=only_once)
     except TwiceError as error:
         raise appears_twice(where, str(error)) from error
