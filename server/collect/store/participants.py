@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
 
+from ....benchmarks.runs.tables import count_of
 from ...storage.database import transaction
 from ...texts import look_of, name_key
 from ...web.errors import NotFoundError, RefusedError
@@ -108,11 +109,23 @@ class Participants:
         rows = [{"hash": _hash(t), "note": note, "created_at": now} for t in tokens]
 
         c.execute(insert(invitations), rows)
-        links = "1 link" if n_invitations == 1 else f"{n_invitations} links"
         # Without the note: a participant who is deleted leaves no name behind.
-        log_event(c, now, "invite", None, links)
+        log_event(c, now, "invite", None, count_of(n_invitations, "link"))
 
         return tokens
+
+    @transaction
+    def withdraw(self, c: Connection, note: str) -> None:
+        """Withdraw the invitations of a note that nobody has used, and log it; their links no longer work.
+
+        Raises:
+            NotFoundError: if there is none.
+        """
+        is_unused = (invitations.c.note == note) & invitations.c.rater.is_(None)
+        n_withdrawn = c.execute(delete(invitations).where(is_unused)).rowcount
+        if not n_withdrawn:
+            raise NotFoundError
+        log_event(c, self._data.clock(), "withdraw", None, count_of(n_withdrawn, "link"))
 
     @transaction
     def set_excluded(self, c: Connection, rater_id: int, reason: str, *, excluded: bool) -> None:

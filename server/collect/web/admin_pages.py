@@ -163,6 +163,14 @@ async def invite(request: Request, site: CurrentSite) -> Response:
     return site.render("invitations.html", session, links=links, note=note)
 
 
+@router.post("/invitations/withdraw", openapi_extra=_FORM)
+async def withdraw(request: Request, site: CurrentSite) -> Response:
+    """Withdraw the invitations of a note that nobody has used."""
+    fields = await site.read_form(request, site.require_admin(request))
+    await site.store.participants.withdraw(field_value(fields, "note")[:200])
+    return site.redirect("/admin")
+
+
 @router.post("/starting-ratings", openapi_extra=_FORM)
 async def compute_starting_ratings(request: Request, site: CurrentSite) -> Response:
     """Compute the ratings that units start with again, by the study's file as it is now."""

@@ -92,13 +92,32 @@ def test_invitations_name_their_raters_and_those_that_nobody_used(serve_small):
 
     join_study(url, path=links["Ann"][0])
     text = admin.get("/admin").text
-    assert "5 made, 1 used. Not used yet: without a note (3 links); &lt;Ben&gt;." in text
+    assert "5 made, 1 used. Not used yet:" in text
+    assert re.findall(r"<li>(.*?)\s*<form", text) == ["without a note (3 links)", "&lt;Ben&gt;"]
     (code,) = (site.store.rater_code(row["id"]) for row in load_rows(site)["raters"])
     assert re.search(rf"<td>{code}</td><td>Ann</td>", text)
     assert "invite: 1 link<" in text
     assert "invite: 3 links" in text
     # Five dimensions: the page says whose agreement it shows.
     assert "By ratings of <b>total</b>." in text
+
+
+def test_invitations_that_nobody_used_can_be_withdrawn(serve_small):
+    site, url = serve_small("thumb", participants="invitation", ratings=2)
+    admin = sign_in_admin(site, url)
+    token = admin.get("/admin").hidden["token"]
+    made = admin.post("/admin/invitations", {"token": token, "many": 3, "note": "Ann"})
+    first, second, _ = re.findall(r"http://\S+(/i/[\w-]+)", made.text)
+    join_study(url, path=first)
+
+    withdrawal = {"token": token, "note": "Ann"}
+    page = admin.post("/admin/invitations/withdraw", withdrawal)
+    assert "1 made, 1 used." in page.text
+    assert "withdraw: 2 links" in page.text
+    assert "No invitation has this link." in Browser(url).get(second).text
+    assert admin.post("/admin/invitations/withdraw", withdrawal).status == 404, "hers is used"
+    assert len(load_rows(site)["raters"]) == 1
+    assert admin.post("/admin/invitations/withdraw", {"note": "Ann"}).status == 400, "a token is needed"
 
 
 def test_exclusion_can_be_undone_and_deletion_cannot(serve_small):
