@@ -30,7 +30,7 @@ from ...conf import OWN_GROUPS, shipped_names
 from ...datasets import registry
 from ...datasets.errors import InputError, unknown
 from ...datasets.paths import expand_home
-from ...datasets.reading.rating_scales import scales_of_option, scales_path
+from ...datasets.reading.rating_scales import scales_of_option
 from ...datasets.reading.yaml_document import YamlDocument
 from ...datasets.reading.yaml_model import (
     Flag,
@@ -340,9 +340,6 @@ def _check_file(path: Path) -> None:
         table = path.parent / expand_home(content.file.path)
         if not table.is_file():
             raise document.error(("file", "path"), f"there is no file {table}")
-        if scales_path(table) == path:
-            message = f"{path.name} would be its file of scales; rename {content.file.path}"
-            raise document.error(("file", "path"), message)
 
     if isinstance(content, OwnPaper) and not path.with_suffix(".csv").is_file():
         raise InputError(f"{path}: the printed numbers are missing; put them into {path.stem}.csv")

@@ -14,11 +14,13 @@ conditions: {countries: "US, UK", pay: "$10 an hour"}
 ```
 
 `totals` names the dimensions that are sums of others, `faults` those on which more is worse, and `conditions` says in texts how
-the ratings were collected; all three may be left out.
+the ratings were collected; all three may be left out. A file that has none of these fields is not of scales: a baseline of
+`captau check` may have the name of its table, too.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,6 +34,7 @@ from .yaml_document import YamlDocument
 if TYPE_CHECKING:
     from .scales_model import ScalesFile
 
+_FIELDS = ("scales", "totals", "faults", "conditions")
 #: How YAML is written: as people write it, without lines being broken.
 _STYLE: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": float("inf")}
 
@@ -39,6 +42,15 @@ _STYLE: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": fl
 def scales_path(table: Path) -> Path:
     """Return where the scales of a table lie."""
     return table.with_suffix(".yaml")
+
+
+def has_scales_file(table: Path) -> bool:
+    """Tell whether a file of scales lies beside a table.
+
+    Raises:
+        InputError: where a file of that name is no YAML.
+    """
+    return _read_document(table) is not None
 
 
 def format_scales(scales: Mapping[str, Scale], totals: Sequence[str] = ()) -> str:
@@ -119,14 +131,35 @@ def scales_of_option(value: Any, key: str) -> dict[str, Scale]:
 
 def _read(table: Path) -> ScalesFile | None:
     """Return the content of the file of a table's scales; None where there is none."""
-    path = scales_path(table)
-    if not path.is_file():
+    document = _read_document(table)
+    if document is None:
         return None
 
     from .scales_model import ScalesFile
     from .yaml_model import validate
 
-    return validate(YamlDocument.read(path), ScalesFile)
+    return validate(document, ScalesFile)
+
+
+def _read_document(table: Path) -> YamlDocument | None:
+    """Return the file of a table's scales; None where there is none, or a file of something else."""
+    path = scales_path(table)
+    if not path.is_file():
+        return None
+
+    document = YamlDocument.read(path)
+    return document if _is_of_scales(document.plain) else None
+
+
+def _is_of_scales(content: Any) -> bool:
+    """Tell whether a file of a table's name is empty, or has a field of scales, also a misspelt one."""
+    if not isinstance(content, dict):
+        return False
+
+    for key in content:
+        if difflib.get_close_matches(str(key), _FIELDS, n=1, cutoff=0.8):
+            return True
+    return not content
 
 
 def _fields_of(scale: Scale) -> dict[str, float]:

@@ -33,6 +33,7 @@ from ..reading.judgement_options import JudgementOptions
 from ..reading.judgement_scales import check_scales, find_scales
 from ..reading.pairs import PairColumns
 from ..reading.rating_scales import (
+    has_scales_file,
     read_dimensions,
     read_table_conditions,
     scales_path,
@@ -339,7 +340,9 @@ def _with_text_remarks(caption_set: CaptionSet, path: Path) -> CaptionSet:
 
 def _make_card(table: Table, name: str, columns: Mapping[str, str | None]) -> Card:
     """Return the card of a table, without scales."""
-    files = [file for file in (table.path, scales_path(table.path)) if file.is_file()]
+    files = [table.path] if table.path.is_file() else []
+    if has_scales_file(table.path):
+        files.append(scales_path(table.path))
     return replace(
         CARD,
         name=name,

@@ -98,11 +98,6 @@ def test_own_names_are_swept_and_completed(own, captau, monkeypatch):
             "file:\n  path: ratings.csv\n  hi: 5\n",
             ":3: file.hi: unknown field",
         ),
-        (
-            "dataset/ratings.yaml",
-            "file: {path: ratings.csv}\n",
-            ":1: file.path: ratings.yaml would",
-        ),
         ("dataset/a-b.yaml", "file: {}\n", ": rename it"),
         ("datasets/mine.yaml", "file: {}\n", ": unknown folder 'datasets'"),
         ("paper/mine.yaml", "title: A\n", ":1: citation: "),

@@ -105,6 +105,18 @@ def test_a_table_without_a_file_of_scales_has_none(tmp_path: Path) -> None:
     assert read_scales(tmp_path / "ratings.csv") == {}
 
 
+@pytest.mark.parametrize(
+    "text", ["format: 1\nmetrics: {cider: {}}\n", "file: {path: ratings.csv}\n", "- a\n- b\n"]
+)
+def test_a_file_of_something_else_is_not_of_scales(text: str, table: Path) -> None:
+    """Such as the baseline of `captau check`, or a dataset's own file, that has the name of its table."""
+    write_scales(table, text)
+    assert read_scales(table) == {}
+    assert read_table_conditions(table) == {}
+    assert read_dimensions(table, "totals") == ()
+    assert [Path(source.path) for source in load("file", path=table).card.sources] == [table]
+
+
 def test_the_card_has_the_scales_of_the_file(table: Path) -> None:
     assert load("file", path=table).card.scales["precision"] == Scale(2, 4)
     sidecar = write_scales(table, THUMB_YAML)
@@ -156,6 +168,10 @@ FAULTS = {
     "another field": (
         f"{THUMB_YAML}name: x\n",
         ":5: name: unknown field 'name': known: conditions, faults, scales, totals",
+    ),
+    "a misspelt field alone": (
+        "scale:\n  recall: {low: 1, high: 5}\n",
+        ":1: scale: unknown field 'scale': did you mean scales?",
     ),
     "no scales": ("", ":1: scales: it is empty"),
     "a list": ("scales: [1, 2]\n", ":1: scales: [1, 2]: a mapping of fields is expected"),

@@ -117,7 +117,9 @@ def test_invitations_that_nobody_used_can_be_withdrawn(serve_small):
     assert "No invitation has this link." in Browser(url).get(second).text
     assert admin.post("/admin/invitations/withdraw", withdrawal).status == 404, "hers is used"
     assert len(load_rows(site)["raters"]) == 1
-    assert admin.post("/admin/invitations/withdraw", {"note": "Ann"}).status == 400, "a token is needed"
+    assert admin.post("/admin/invitations/withdraw", {"note": "Ann"}).status == 400, (
+        "a token is needed"
+    )
 
 
 def test_exclusion_can_be_undone_and_deletion_cannot(serve_small):
