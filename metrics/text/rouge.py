@@ -105,11 +105,13 @@ def encode_words(corpus: Corpus, texts: Ints) -> list[str]:
     """
     # Characters are numbered within the chunk: there are fewer of them than a corpus may have words.
     sizes = corpus.lengths[texts]
-    words, numbers = np.unique(
-        corpus.words[spread(corpus.starts[texts], sizes)], return_inverse=True
-    )
+    words_of_texts = corpus.words[spread(corpus.starts[texts], sizes)]
+    is_used = np.zeros(len(corpus.vocabulary), dtype=bool)
+    is_used[words_of_texts] = True
+    words = np.flatnonzero(is_used)
+    number_of_word = np.cumsum(is_used) - 1
 
-    line = encode_numbers(numbers)
+    line = encode_numbers(number_of_word[words_of_texts])
     ends = np.cumsum(sizes).tolist()
     strings = [line[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
     number_of: dict[int | str, int] = {word: i for i, word in enumerate(words.tolist())}

@@ -100,12 +100,13 @@ class Grammar:
                 break
             i += 1
 
+        if len(options) == 1:
+            return options[0], i
+
         def build(start: int) -> int:
             end = self._add_state()
             for option in options:
-                first = self._add_state()
-                self._add_jump(start, first)
-                self._add_jump(option(first), end)
+                self._add_jump(option(start), end)
             return end
 
         return build, i
@@ -145,6 +146,8 @@ class Grammar:
             at_least = int(pattern[i] == "+")
             at_most = int(pattern[i] == "?")
             i += 1
+        else:
+            return builder, i
 
         def build(start: int) -> int:
             for _ in range(at_least):

@@ -59,7 +59,8 @@ class TokenTable:
         while batch := list(islice(texts, TEXTS)):
             lines = tokenize(batch, tokenizer)
             flat = " ".join(lines).split(" ")
-            if all(word.split() == [word] for word in set(flat)):
+            distinct = dict.fromkeys(flat)
+            if all(word.split() == [word] for word in distinct):
                 lengths += [line.count(" ") + 1 for line in lines]
             else:  # white space inside tokens, or texts without words
                 flat = []
@@ -69,8 +70,9 @@ class TokenTable:
                         blank_split[len(lengths)] = line.split(" ")
                     lengths.append(len(split_line))
                     flat += split_line
+                distinct = dict.fromkeys(flat)
 
-            for word in dict.fromkeys(flat):
+            for word in distinct:
                 vocabulary.setdefault(word, len(vocabulary))
             words.append(np.fromiter(map(vocabulary.__getitem__, flat), np.int32, len(flat)))
 
@@ -211,8 +213,8 @@ class Corpus(SharedResults):
         numbers = np.full(len(all_keys), -1, dtype=np.int32)
         size = 0
         for texts, keys in zip(stretches, stretch_keys, strict=True):
-            order = np.argsort(keys)
-            rank = np.searchsorted(all_keys, keys[order])
+            sorted_keys, order = sort_stably(keys)
+            rank = np.searchsorted(all_keys, sorted_keys)
             new = rank[numbers[rank] < 0]
             numbers[new] = np.arange(size, size + len(new))
             size += len(new)

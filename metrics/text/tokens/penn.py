@@ -238,20 +238,22 @@ NOT_PLAIN = frozenset(
     + [re.sub(r"[\[\]]", "", word).lower() + "." for word in (*ENDING, *LEADING, *NUMBERED)]
     + [letter + "." for letter in "abcdefghijklmnopqrstuvwxyz"]
 )
-_FIGURES_SIDE_BY_SIDE = re.compile("[0-9] +[0-9]")
+_FIGURES_SIDE_BY_SIDE = re.compile(r"[0-9]\s+[0-9]")
 _NO_MARKS = str.maketrans("", "", _MARKS)
+#: Stands for the words of a piece that is not plain: no word has a line end.
+NO_WORDS = "\n"
 # The most pieces of texts whose words are remembered, and the most characters of such a piece.
 _MAX_PIECES = 100_000
 _MAX_CHARACTERS = 100
 
 
-class PieceWords(dict[str, "str | None"]):
-    """The words of pieces of plain texts between blanks; None for a piece that is not plain."""
+class PieceWords(dict[str, str]):
+    """The words of pieces of plain texts between blanks; `NO_WORDS` for a piece that is not plain."""
 
-    def __missing__(self, piece: str) -> str | None:
+    def __missing__(self, piece: str) -> str:
         lowered = piece.lower()
         is_plain = _PLAIN_PIECE.fullmatch(piece) and lowered not in NOT_PLAIN
-        words = lowered.replace("'s", " 's").translate(_NO_MARKS) if is_plain else None
+        words = lowered.replace("'s", " 's").translate(_NO_MARKS) if is_plain else NO_WORDS
 
         if len(piece) <= _MAX_CHARACTERS:
             if len(self) >= _MAX_PIECES:
@@ -266,16 +268,18 @@ _words_of_piece = PieceWords()
 def plain_words(text: str) -> str | None:
     """Return the tokens of a plain text without punctuation, joined by blanks; None for other texts.
 
-    This short cut serves most captions, and equals `tokens` and pycocoevalcap's removal.
+    This short cut serves most captions, and equals `tokens` and pycocoevalcap's removal. White space of all kinds is a
+    blank here, as line ends are in `ptb.tokenize`.
     """
-    pieces = text.rstrip(" ").split(" ")
-    if pieces[-1] == ".":
+    pieces = text.split()
+    if pieces and pieces[-1] == ".":
         pieces.pop()
 
-    words = [_words_of_piece[piece] for piece in pieces]
-    if None in words or _FIGURES_SIDE_BY_SIDE.search(text):
+    # A mark by itself has no words.
+    words = " ".join(filter(None, map(_words_of_piece.__getitem__, pieces)))
+    if NO_WORDS in words or _FIGURES_SIDE_BY_SIDE.search(text):
         return None
-    return " ".join(filter(None, words))
+    return words
 
 
 def tokens(text: str) -> list[str]:

@@ -313,9 +313,8 @@ def tokenize_rows(
 
 
 def _tokenize_text(text: str) -> str:
-    line = LINE_ENDS.sub(" ", text)
-    words = plain_words(line)
-    return tokenize_by_rules(line) if words is None else words
+    words = plain_words(text)
+    return tokenize_by_rules(text) if words is None else words
 
 
 def tokenize_by_rules(text: str) -> str:

@@ -185,6 +185,9 @@ BEGINNINGS = {
 }
 KINDS = dict.fromkeys(string.ascii_letters, "a") | dict.fromkeys(string.digits, "0")
 KINDS |= dict.fromkeys(",;:!?", ",") | {c: c for c in "s-'. \n"}
+#: White space of all kinds; where a line ends within a text, a blank stands before the rules read it.
+BLANKS = [c for c in map(chr, range(0x11000)) if c.isspace() and not ptb.LINE_ENDS.match(c)]
+KINDS |= dict.fromkeys(BLANKS, " ")
 
 
 def moves_from(place: str) -> list[tuple[str, str]]:
