@@ -67,7 +67,7 @@ def _node_of(option: Option) -> Any:
     return _NODES[kind](option.default, is_optional=type(None) in arguments)
 
 
-def configuration_of(command: Command) -> DictConfig:
+def configuration_of(command: Command) -> dict[str, Any]:
     """Return the primary configuration of a command: its schema with defaults, its groups, and Hydra's own."""
     groups: list[Any] = []
     tree: dict[str, Any] = {}
@@ -90,7 +90,7 @@ def configuration_of(command: Command) -> DictConfig:
 
     tree["hydra"] = _hydra_configuration(command)
     quiet = [{f"override /hydra/{name}": QUIET} for name in ("job_logging", "hydra_logging")]
-    return OmegaConf.create({"defaults": ["_self_", *groups, *quiet], **tree})
+    return {"defaults": ["_self_", *groups, *quiet], **tree}
 
 
 def _hydra_configuration(command: Command) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -346,7 +347,8 @@ def _read_fields(by_field: Mapping[str, Declaration], composed: Composed) -> dic
     return values
 
 
-def declarations(cls: type[Any]) -> dict[str, Declaration]:
+@cache
+def declarations(cls: type[Any]) -> Mapping[str, Declaration]:
     """Return the declarations of a dataclass by field; keys, types and headings follow from its fields."""
     headings: Mapping[str, str] = getattr(cls, "headings", {})
     heading = ""
