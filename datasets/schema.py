@@ -271,7 +271,43 @@ def make_items(
     for name, texts in (optional or {}).items():
         columns[name] = [replace_surrogates(text) for text in texts]
 
+    # pandas would make Arrow's texts of Python's, of which `CaptionSet` makes Python's again.
+    return pd.DataFrame(columns, dtype=object)
+
+
+def make_ratings(
+    item_ids: Sequence[str],
+    dimensions: Sequence[str],
+    raters: Sequence[str],
+    values: Sequence[float],
+) -> pd.DataFrame:
+    """Make the frame of a `CaptionSet`'s ratings; its texts are Python's, as those of `make_items` are.
+
+    Args:
+        item_ids, dimensions, raters, values: of equal length, one entry a rating.
+    """
+    columns = {
+        "item_id": pd.Series(item_ids, dtype=object),
+        "dimension": pd.Series(dimensions, dtype=object),
+        "rater": pd.Series(raters, dtype=object),
+        "value": pd.Series(values),
+    }
     return pd.DataFrame(columns)
+
+
+def print_rows(frame: pd.DataFrame) -> str:
+    """Return the rows of items or judgements as Python prints tuples, one behind the other, for a digest of them."""
+    columns: list[list[str]] = []
+    for name in frame.columns:
+        cells = frame[name].tolist()
+        if name == "references":
+            # The captions of an image share their references.
+            printed = {texts: repr(texts) for texts in set(cells)}
+            columns.append([printed[texts] for texts in cells])
+        else:
+            columns.append(list(map(repr, cells)))
+
+    return "".join([f"({', '.join(row)})" for row in zip(*columns, strict=True)])
 
 
 class CaptionSet:
@@ -385,8 +421,7 @@ class CaptionSet:
         h = hashlib.sha256()
         # Paths of images differ from machine to machine.
         for frame in (self._items.drop(columns="image"), self._ratings, self._words):
-            rows = frame.itertuples(index=False, name=None)
-            h.update("".join(map(repr, rows)).encode("utf-8", "surrogatepass"))
+            h.update(print_rows(frame).encode("utf-8", "surrogatepass"))
 
         for *pair, rater, strength, winner in self._preferences.itertuples(index=False, name=None):
             # As captau 0.1 wrote preferences without raters and grades, so that its digests stay.
@@ -559,8 +594,9 @@ class CaptionSetBuilder:
 
         ratings = None
         if self._ratings:
-            rows = [(ids[item], *rest) for item, *rest in self._ratings]
-            ratings = pd.DataFrame(rows, columns=pd.Index(RATING_COLUMNS))
+            numbers, dimensions, raters, values = zip(*self._ratings, strict=True)
+            rated_ids = [ids[number] for number in numbers]
+            ratings = make_ratings(rated_ids, dimensions, raters, values)
 
         preferences = None
         if self._preferences:

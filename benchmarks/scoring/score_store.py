@@ -129,7 +129,8 @@ class ScoreStore:
         table = self._table(path)
         if table is not None:
             try:
-                if table.column("item_id").to_pylist() == list(item_ids):
+                stored_ids = table.column("item_id")
+                if stored_ids.equals(pa.chunked_array([item_ids], stored_ids.type)):
                     scores = table.column("score").to_numpy().astype(np.float64)
                     metadata = table.schema.metadata or {}
                     remarks = json.loads(metadata.get(b"remarks", b"[]"))

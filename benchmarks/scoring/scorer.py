@@ -15,6 +15,7 @@ import pandas as pd
 
 from ...datasets.cores import count_cores
 from ...datasets.errors import InputError
+from ...datasets.schema import print_rows
 from ...metrics.base import Floats, Metric
 from ...metrics.python_function import PythonFunction
 from ...metrics.registry import metric as metric_of
@@ -209,8 +210,7 @@ class Scorer:
 
     def _digest(self, columns: tuple[str, ...]) -> str:
         if columns not in self._digests:
-            rows = self.items[list(columns)].itertuples(index=False, name=None)
-            text = "".join(map(repr, rows)).encode("utf-8", "surrogatepass")
+            text = print_rows(self.items[list(columns)]).encode("utf-8", "surrogatepass")
             self._digests[columns] = hashlib.sha256(text).hexdigest()
         return self._digests[columns]
 

@@ -359,7 +359,8 @@ def check_weights(weights: ArrayLike | None, n_units: int) -> Floats:
 
     if checked.ndim != 2 or len(checked) < n_units:
         raise ValueError(f"weights {checked.shape}; ({n_units}, n_replicates) are expected")
-    if not (checked >= 0).all():
+    # The least of numbers with a NaN among them is NaN.
+    if not checked.min(initial=0.0) >= 0:
         raise ValueError("a weight is negative or NaN")
     return checked[:n_units]
 

@@ -184,6 +184,8 @@ class Table:
         """
         values = self.column(name, hint)
         for i, value in enumerate(values):
+            if isinstance(value, str) and value:
+                continue  # nearly always, and quickly
             if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
                 value = value[0]
                 values[i] = value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,6 +58,7 @@ class AnnotatedCaption(NamedTuple):
     text: str
 
 
+@lru_cache(maxsize=65536)
 def coco_id(name: str) -> str:
     """`val2014/COCO_val2014_000000060623.jpg`, `000000060623.jpg`, `60623` → `60623`.
 

@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..reading.source_files import bibtex, find, github_file
 from ..reading.table import Table, read_table
 from ..registry import dataset
-from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items
+from ..schema import CaptionSet, Card, Scale, make_items, make_ratings
 from .coco_captions import (
     COCO_CAPTIONS,
     TEST_CAPTION_IDS,
@@ -173,6 +173,4 @@ def _ratings(
     item_ids: Sequence[str], dimensions: Sequence[str], scores: Sequence[float]
 ) -> pd.DataFrame:
     """Make the frame of one score an item."""
-    raters = [RATER] * len(item_ids)
-    rows = list(zip(item_ids, dimensions, raters, scores, strict=True))
-    return pd.DataFrame(rows, columns=pd.Index(RATING_COLUMNS))
+    return make_ratings(item_ids, dimensions, [RATER] * len(item_ids), scores)

@@ -238,6 +238,8 @@ def _pairs_of_text(
     captions = read_token_file(tokens)
     references = references_of(captions)
     pairs: dict[tuple[str, str], Pair] = {}
+    # Many lines have the same three numbers.
+    ratings_of_cells: dict[tuple[str, ...], list[float]] = {}
     for number, line in enumerate(read_text(judgements).split("\n"), start=1):
         if not line.strip():
             continue
@@ -249,27 +251,47 @@ def _pairs_of_text(
                 f"{where}: image, caption id and {numbers} are expected, not {len(cells)} columns"
             )
 
-        image_id, caption_id, *rest = cells
+        image_id, caption_id, *number_cells = cells
         if caption_id not in captions:
             raise InputError(f"{where}: caption '{caption_id}' is not in {tokens.name}")
         if image_id not in references:
             raise InputError(f"{where}: image '{image_id}' is not in {tokens.name}")
 
-        judged = list(map(parse_number, rest))
-        for cell, value in zip(rest, judged, strict=True):
-            if isnan(value):
-                raise InputError(f"{where}: a rating is not a number ('{cell}')")
-
-        values = ratings(judged, where)
-        for value in values:
-            if not on_scale(card.scales["overall"], value):
-                raise InputError(
-                    f"{where}: rating {format_rating(value)} is not on the scale {card.scales['overall']}"
-                )
+        cells_of_line = tuple(number_cells)
+        if cells_of_line not in ratings_of_cells:
+            values = ratings(_parse_numbers(number_cells, where), where)
+            _check_on_scale(values, card.scales["overall"], where)
+            ratings_of_cells[cells_of_line] = values
         key = image_id, captions[caption_id]
-        pairs.setdefault(key, Pair(*key, references[image_id])).ratings.extend(values)
+        pair = pairs.setdefault(key, Pair(*key, references[image_id]))
+        pair.ratings.extend(ratings_of_cells[cells_of_line])
 
     return list(pairs.values())
+
+
+def _parse_numbers(cells: list[str], where: str) -> list[float]:
+    """Return the numbers of a line of judgements.
+
+    Raises:
+        InputError: where a cell is none.
+    """
+    numbers = list(map(parse_number, cells))
+    for cell, number in zip(cells, numbers, strict=True):
+        if isnan(number):
+            raise InputError(f"{where}: a rating is not a number ('{cell}')")
+
+    return numbers
+
+
+def _check_on_scale(values: list[float], scale: Scale, where: str) -> None:
+    """Check that ratings are on the scale.
+
+    Raises:
+        InputError: where one is not.
+    """
+    for value in values:
+        if not on_scale(scale, value):
+            raise InputError(f"{where}: rating {format_rating(value)} is not on the scale {scale}")
 
 
 def read_token_file(path: Path) -> dict[str, str]:

@@ -32,7 +32,7 @@ from ..reading.json_files import field, rating, read_json, read_text, texts
 from ..reading.source_files import bibtex, find, github_file, locate_all, sha256, used
 from ..reading.table import read_table
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale, SourceFile, make_items
+from ..schema import CaptionSet, Card, Scale, SourceFile, make_items, make_ratings
 from .coco_captions import COCO_REFERENCES, coco_id, coco_references
 from .fleur import FILES, fleur, read_scores
 from .flickr8k import TOKENS, flickr8k_references, read_token_file, references_of
@@ -517,7 +517,7 @@ def _rated(
     systems: list[str | None] | None = None,
 ) -> CaptionSet:
     items = make_items(image_ids, candidates, references, systems=systems)
-    ratings = pd.DataFrame(
-        {"item_id": items["item_id"], "dimension": "overall", "rater": "mean", "value": values}
-    )
+    item_ids = items["item_id"].tolist()
+    n_items = len(item_ids)
+    ratings = make_ratings(item_ids, ["overall"] * n_items, ["mean"] * n_items, values)
     return CaptionSet(items, ratings, card=card)
