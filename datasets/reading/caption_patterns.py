@@ -37,47 +37,74 @@ MISSING = re.compile(
     r"|[\[(<](?:none|null|nan|empty|blank|unknown|error|n/?a|missing)[\])>]",
     re.IGNORECASE,
 )
-FAILURES = re.compile(
+#: How a text begins that is a failed request or a refusal.
+FAILURE_BEGINNINGS = re.compile(
     r"""
-      \bfailed\ to\ (?:obtain|get|generate|fetch|load|process|parse)\b
-    | ^\s*(?:an?\ )?(?:\w+\ )?error\b(?:\s*[:(]|\s+(?:code|occurred|\d)|\s*$)
-    | \b(?:api|request|server|connection|timeout|rate\ limit|runtime|value|type|key|json)\s?error\b
-    | \bout\ of\ memory\b | ^\s*http\s?[45]\d\d\b.{0,40}$
-    | ^\s*[45]\d\d\s*[:-]?\s*(?:(?:not\ found|internal|too\ many|bad|service|gateway|forbidden|unauthori[sz]ed|server|client|conflict)\b.{0,30}$)
-    | ^\W*(?:blocked|filtered|time[ -]?out|timed[ ]out|fail(?:ed|ure)?|skip(?:ped)?|aborted|cancell?ed|safety|recitation
-        |prohibited_content|blocklist|max_tokens|content_filter(?:ed)?)\W*$
-    | ^\W*finish_?reason\b | ^\W*(?:content|request|response|prompt|output|answer)\ (?:blocked|filtered|rejected|refused|denied)\W*$
-    | \b(?:request|response|prompt|output|content)\ (?:was|were|has\ been)\ (?:blocked|filtered|rejected|flagged|denied)\b
-    | ^\s*i\ (?:don['’]t|do\ not)\ know\b.{0,12}$
-    | ^\s*(?:too\ many\ requests|bad\ gateway|service\ unavailable)\b
-    | \b(?:request|connection|operation|response)\ (?:timed\ out|was\ blocked|refused)\b | \bblocked\ (?:by|due\ to)\b.*\b(?:safety|filter|policy)
-    | ^\s*(?:the\ )?(?:image|file|picture|photo|url)\ (?:is\ |was\ |could\ |can)?(?:not|n['’]t)\ (?:be\ )?(?:found|available|loaded|provided|opened|read|displayed)\b
-    | ^\s*no\ (?:image|picture|photo)\ (?:was\ |is\ |has\ been\ )?(?:provided|found|attached|uploaded|available|given)\b
-    | \b(?:there\ is|i\ see|i\ don['’]t\ see|i\ do\ not\ see)\ (?:no|an?|any)\ (?:image|picture|photo)\ (?:provided|attached|here|in\ your)
-    | ^\s*please\ (?:provide|upload|share|attach|try\ again)\b
-    | ^\s*(?:i\ )?(?:apologi[sz]e|my\ apologies)\b
-    | ^\s*(?:i['’]?m\ |i\ am\ )?unable\ to\ (?:assist|help|see|view|access|process|provide|describe|identify|analy[sz]e|generate|load|determine|parse)\b
-    | ^\s*(?:je\ suis\ )?désolée?\b | \btut\ mir\ leid\b | ^\s*entschuldigung\b | ^\s*lo\ siento\b | ^\s*(?:me\ )?(?:desculpe|perdón|perdona)\b
-    | ^\s*mi\ dispiace\b | \bhet\ spijt\ me\b | ^\s*извините\b | ^\s*я\ не\ могу\b
-    | 申し訳 | すみません | 죄송 | できません | عذر[اًا]
-    | \brate\ limit\b | \bexceeded\ your\b.*\bquota\b | ^traceback\ \(most\ recent
-    | ^\s*(?:no|empty)\ (?:response|answer|caption|output)\b.{0,25}$
-    | ^\s*(?:(?:i['’]?m|i\ am|we\ are|we['’]re)\ )?(?:very\ |so\ )?sorry\b[\s,.!:;-]*
-        (?:$|but\b|i\b|we\ (?:can|could|do|are\ (?:un|not))
-        |for\ (?:the|any)\ (?:inconvenience|errors?|confusion|trouble)(?=\W*$|\s*[,.!;:-]|\ (?:but|caused|this|that|and|i|we)\b)|about\ (?:that|the|this)|something\b
-        |unable\b|can['’]?t\b|cannot\b|could\ not\b|not\ able\b|no\ (?:image|caption|description|answer|response)\b|your\ request\b|as\ an\b
-        |th(?:e|is|at)\ (?:image|picture|photo|video|file|request|content|service|model|server)\b|there\ (?:is|was|are|seems)\b|it\ (?:seems|looks|appears)\b)
-    | \bi\ (?:can['’]t|can(?:\ )?not|won['’]t|am\ (?:unable|not\ able)\ to)\ (?:assist|help|see|view|access|process|provide
-        |describe|identify|analy[sz]e|comply|fulfil|generate|continue|do|discuss|caption)
-    | \bi['’]m\ (?:unable|not\ able)\ to\b
-    | \bas\ an?\ (?:ai\b|(?:large\ )?language\ model)
-    | \b(?:violat\w*|breach\w*|against|trigger\w*|due\ to|because\ of|result\ of|(?:filtered|blocked|flagged|rejected)\ by|per)\b
-        [^.]{0,60}\bcontent[ _](?:management\ |moderation\ |safety\ )?(?:policy|policies|filter)
-    | \bcontent[ _](?:management\ |moderation\ |safety\ )?(?:policy|policies|filter(?:ing)?)[ _]
-        (?:violat\w*|error|blocked|triggered|prevent\w*|stopped|result\w*|do(?:es)?\ not|prohibits?|forbids?|was|has)\b
-    | 抱歉 | 对不起 | 無法 | 无法(?:回答|提供|描述)
+      \s*(?:
+        (?:an?\ )?(?:\w+\ )?error\b(?:\s*[:(]|\s+(?:code|occurred|\d)|\s*$)
+      | http\s?[45]\d\d\b.{0,40}$
+      | [45]\d\d\s*[:-]?\s*(?:(?:not\ found|internal|too\ many|bad|service|gateway|forbidden|unauthori[sz]ed|server|client|conflict)\b.{0,30}$)
+      | i\ (?:don['’]t|do\ not)\ know\b.{0,12}$
+      | (?:too\ many\ requests|bad\ gateway|service\ unavailable)\b
+      | (?:the\ )?(?:image|file|picture|photo|url)\ (?:is\ |was\ |could\ |can)?(?:not|n['’]t)\ (?:be\ )?(?:found|available|loaded|provided|opened|read|displayed)\b
+      | no\ (?:image|picture|photo)\ (?:was\ |is\ |has\ been\ )?(?:provided|found|attached|uploaded|available|given)\b
+      | please\ (?:provide|upload|share|attach|try\ again)\b
+      | (?:i\ )?(?:apologi[sz]e|my\ apologies)\b
+      | (?:i['’]?m\ |i\ am\ )?unable\ to\ (?:assist|help|see|view|access|process|provide|describe|identify|analy[sz]e|generate|load|determine|parse)\b
+      | (?:je\ suis\ )?désolée?\b
+      | entschuldigung\b
+      | lo\ siento\b
+      | (?:me\ )?(?:desculpe|perdón|perdona)\b
+      | mi\ dispiace\b
+      | извините\b
+      | я\ не\ могу\b
+      | (?:no|empty)\ (?:response|answer|caption|output)\b.{0,25}$
+      | (?:(?:i['’]?m|i\ am|we\ are|we['’]re)\ )?(?:very\ |so\ )?sorry\b[\s,.!:;-]*
+            (?:$|but\b|i\b|we\ (?:can|could|do|are\ (?:un|not))
+            |for\ (?:the|any)\ (?:inconvenience|errors?|confusion|trouble)(?=\W*$|\s*[,.!;:-]|\ (?:but|caused|this|that|and|i|we)\b)|about\ (?:that|the|this)|something\b
+            |unable\b|can['’]?t\b|cannot\b|could\ not\b|not\ able\b|no\ (?:image|caption|description|answer|response)\b|your\ request\b|as\ an\b
+            |th(?:e|is|at)\ (?:image|picture|photo|video|file|request|content|service|model|server)\b|there\ (?:is|was|are|seems)\b|it\ (?:seems|looks|appears)\b)
+      )
+    | \W*(?:
+        (?:blocked|filtered|time[ -]?out|timed[ ]out|fail(?:ed|ure)?|skip(?:ped)?|aborted|cancell?ed|safety|recitation
+            |prohibited_content|blocklist|max_tokens|content_filter(?:ed)?)\W*$
+      | finish_?reason\b
+      | (?:content|request|response|prompt|output|answer)\ (?:blocked|filtered|rejected|refused|denied)\W*$
+      )
+    | traceback\ \(most\ recent
     """,
     re.IGNORECASE | re.VERBOSE,
+)
+#: What such texts say in any place. `re` looks for all of these phrases where a word begins or ends, and nowhere else.
+FAILURE_PHRASES = re.compile(
+    r"""
+    \b(?:
+        failed\ to\ (?:obtain|get|generate|fetch|load|process|parse)\b
+      | (?:api|request|server|connection|timeout|rate\ limit|runtime|value|type|key|json)\s?error\b
+      | out\ of\ memory\b
+      | (?:request|response|prompt|output|content)\ (?:was|were|has\ been)\ (?:blocked|filtered|rejected|flagged|denied)\b
+      | (?:request|connection|operation|response)\ (?:timed\ out|was\ blocked|refused)\b
+      | blocked\ (?:by|due\ to)\b.*\b(?:safety|filter|policy)
+      | (?:there\ is|i\ see|i\ don['’]t\ see|i\ do\ not\ see)\ (?:no|an?|any)\ (?:image|picture|photo)\ (?:provided|attached|here|in\ your)
+      | tut\ mir\ leid\b
+      | het\ spijt\ me\b
+      | rate\ limit\b
+      | exceeded\ your\b.*\bquota\b
+      | i\ (?:can['’]t|can(?:\ )?not|won['’]t|am\ (?:unable|not\ able)\ to)\ (?:assist|help|see|view|access|process|provide
+            |describe|identify|analy[sz]e|comply|fulfil|generate|continue|do|discuss|caption)
+      | i['’]m\ (?:unable|not\ able)\ to\b
+      | as\ an?\ (?:ai\b|(?:large\ )?language\ model)
+      | (?:violat\w*|breach\w*|against|trigger\w*|due\ to|because\ of|result\ of|(?:filtered|blocked|flagged|rejected)\ by|per)\b
+            [^.]{0,60}\bcontent[ _](?:management\ |moderation\ |safety\ )?(?:policy|policies|filter)
+      | content[ _](?:management\ |moderation\ |safety\ )?(?:policy|policies|filter(?:ing)?)[ _]
+            (?:violat\w*|error|blocked|triggered|prevent\w*|stopped|result\w*|do(?:es)?\ not|prohibits?|forbids?|was|has)\b
+    )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+#: The same in Chinese, Japanese, Korean and Arabic.
+FAILURE_SIGNS = re.compile(
+    r"申し訳|すみません|죄송|できません|عذر[اًا]|抱歉|对不起|無法|无法(?:回答|提供|描述)"
 )
 #: An ASCII text in small letters without any of these is no failure; nearly all captions are told so quickly. Parts of one
 #: first letter stand together, which is all of them that `re` looks at in most places.

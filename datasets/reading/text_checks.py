@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -12,8 +13,10 @@ from ..caption_texts import is_unsegmented
 from .caption_patterns import (
     CONTROL,
     ESCAPES,
+    FAILURE_BEGINNINGS,
     FAILURE_PARTS,
-    FAILURES,
+    FAILURE_PHRASES,
+    FAILURE_SIGNS,
     HTML,
     INVISIBLE,
     LATEX,
@@ -92,11 +95,14 @@ def _is_image_id(text: str, image_id: str) -> bool:
 
 
 def _looks_failed(text: str, _: str) -> bool:
-    # Two quick looks spare nearly all captions the long pattern.
+    # Two quick looks spare nearly all captions the long patterns.
     if text.isascii() and FAILURE_PARTS.search(text.lower()) is None:
         return False
 
-    return FAILURES.search(text) is not None
+    if FAILURE_BEGINNINGS.match(text) or FAILURE_PHRASES.search(text):
+        return True
+
+    return FAILURE_SIGNS.search(text) is not None
 
 
 def _is_number(text: str, image_id: str) -> bool:
@@ -126,6 +132,10 @@ def _repeats(words: Sequence[str], n_words: int, n_times: int) -> bool:
     """Tell whether a phrase of so many words stands so many times in a row."""
     # Each word but those of the last repetition is the same as the one a phrase's length later.
     needed = n_words * (n_times - 1)
+    # Of so many words in a row, one stands at a multiple of their number.
+    if not any(map(operator.eq, words[::needed], words[n_words::needed])):
+        return False
+
     n_alike = 0
     for word, later_word in zip(words, words[n_words:], strict=False):
         n_alike = n_alike + 1 if word == later_word else 0
