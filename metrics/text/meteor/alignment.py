@@ -7,7 +7,6 @@ behaves with `-l en -norm`. `metric` calls `Aligner.compute_statistics`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 
 import numpy as np
 
@@ -122,9 +121,7 @@ class Aligner:
 
     def remember_words(self, texts: Iterable[str]) -> None:
         """Look words of tokenised texts up before they are needed."""
-        words: list[str] = []
-        for text in texts:
-            words += split_words(text, self._prefixes)
+        words, _ = self._split(texts)
         self._number_words(words)
 
     def compute_statistics(self, candidates: Sequence[str], references: Sequence[str]) -> Ints:
@@ -140,9 +137,9 @@ class Aligner:
         from . import _kernel
 
         texts = {text: i for i, text in enumerate(dict.fromkeys([*candidates, *references]))}
-        split_texts = [split_words(text, self._prefixes) for text in texts]
-        starts = np.cumsum([0, *map(len, split_texts)], dtype=np.int32)
-        numbers = self._number_words(list(chain.from_iterable(split_texts)))
+        words_of_texts, lengths = self._split(texts)
+        starts = np.cumsum([0, *lengths], dtype=np.int32)
+        numbers = self._number_words(words_of_texts)
 
         index = self._index
         words = self._words
@@ -182,6 +179,17 @@ class Aligner:
             MAX_MATCHES,
         )
         return out
+
+    def _split(self, texts: Iterable[str]) -> tuple[list[str], list[int]]:
+        """Return the words of all texts, one text after the other, and the number of each text's words."""
+        words: list[str] = []
+        lengths: list[int] = []
+        for text in texts:
+            words_of_text = split_words(text, self._prefixes)
+            words += words_of_text
+            lengths.append(len(words_of_text))
+
+        return words, lengths
 
     def _number_words(self, words: list[str]) -> Ints:
         """Return the words' numbers in the table, which grows, or begins anew if it would be too large."""

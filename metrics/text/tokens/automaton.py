@@ -238,13 +238,14 @@ class State(dict[str, "State | None"]):
         super().__init__()
         self.rule = rule
         self._machine = machine
-        self._items = items
+        moves = machine.grammar.moves
+        self._moves = [move for item in items for move in moves.get(item, ())]
         self._by_kind: dict[frozenset[int], State | None] = {}
 
     def __missing__(self, char: str) -> State | None:
         kind = self._machine.grammar.kind(char)
         if kind not in self._by_kind:
-            self._by_kind[kind] = self._machine.next_state(self._items, kind)
+            self._by_kind[kind] = self._machine.next_state(self._moves, kind)
 
         # Hostile texts do not fill the memory: what is forgotten is looked up again by kind.
         if len(self) == _MAX_STATE_CHARACTERS:
@@ -315,13 +316,9 @@ class Machine:
 
         return ends
 
-    def next_state(self, items: frozenset[int], kind: frozenset[int]) -> State | None:
-        """Return the state that a character of this kind leads to."""
-        moves = self.grammar.moves
-        targets: list[int] = []
-        for state in items:
-            targets += [target for index, target in moves.get(state, ()) if index in kind]
-
+    def next_state(self, moves: Sequence[tuple[int, int]], kind: frozenset[int]) -> State | None:
+        """Return the state that a character of this kind leads to by some moves of the grammar."""
+        targets = [target for index, target in moves if index in kind]
         return self._state(targets) if targets else None
 
     def _state(self, roots: Sequence[int]) -> State:

@@ -281,14 +281,15 @@ class Corpus(SharedResults):
         begins = np.flatnonzero(np.diff(sorted_keys, prepend=-1))
 
         # In the order in which a reader meets them, in which pycocoevalcap adds them up.
-        first, rank = sort_stably(order[begins])
-        counts = np.diff(np.append(begins, len(keys)))[rank]
+        count_at_first_place = np.zeros(len(keys), dtype=np.int32)
+        count_at_first_place[order[begins]] = np.diff(np.append(begins, len(keys)))
+        first = np.flatnonzero(count_at_first_place)
         owners = owners[first]
 
         return NgramCounts(
             text=owners.astype(np.int32),
             gram=grams.ngram_at[places[first]],
-            count=counts.astype(np.int32),
+            count=count_at_first_place[first],
             starts=find_starts(np.bincount(owners, minlength=len(texts))),
         )
 
