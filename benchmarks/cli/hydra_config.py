@@ -5,7 +5,7 @@ Hydra composes a command's configuration of this, of captau's YAML files and of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -209,10 +209,17 @@ def _store(group_name: str, name: str, node: Any, package: str) -> None:
     ConfigStore.instance().store(name, node, group=group_path, package=package)
 
 
-def register(command: Command) -> None:
-    """Make a command known to Hydra by its slug, with the names that Hydra does not read from files itself."""
+def register(command: Command, experiments: Mapping[str, dict[str, Any]] | None = None) -> None:
+    """Make a command known to Hydra by its slug, with the names that Hydra does not read from files itself.
+
+    Args:
+        command: the command; what an earlier one of this process made known is forgotten.
+        experiments: one's own experiments by name, as Hydra composes them.
+    """
     for plugin in (CommandSource, CommandSearchPath):
         Plugins.instance().register(plugin)
+    # Hydra copies all that is stored whenever it composes.
+    ConfigStore.instance().repo.pop(_STORED, None)
     # A name at the top lets Hydra look for groups of `+group=NAME` there.
     _store("", command.slug, configuration_of(command), "_global_")
 
@@ -229,7 +236,5 @@ def register(command: Command) -> None:
             node = {**named, **read_config(group_name, name)}
             _store(group_name, name, node, package.format(name))
 
-
-def store_experiment(name: str, node: dict[str, Any]) -> None:
-    """Make an experiment of one's own known to Hydra."""
-    _store("experiment", name, node, "_global_")
+    for name, node in (experiments or {}).items():
+        _store("experiment", name, node, "_global_")

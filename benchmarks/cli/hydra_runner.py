@@ -378,13 +378,22 @@ def _split_lists(command: Command, plain: dict[str, Any]) -> None:
             branch[name] = [part.strip() for part in parts]
 
 
-def run_hydra(command: Command, words: Sequence[str]) -> int:
+def run_hydra(
+    command: Command,
+    words: Sequence[str],
+    experiments: Mapping[str, dict[str, Any]] | None = None,
+) -> int:
     """Run a command, a sweep of it, or one of Hydra's flags, as Hydra's own program does, and return the exit status.
+
+    Args:
+        command: the command.
+        words: what is typed after its name.
+        experiments: one's own experiments by name, as Hydra composes them.
 
     Raises:
         InputError: on overrides that cannot be composed, and whatever else of the user's cannot be used.
     """
-    register(command)
+    register(command, experiments)
     check_sweep(command, words)
     job = Job(command.name)
     arguments = list(words)

@@ -155,8 +155,9 @@ def _run(words: list[str]) -> int:
 
 def _run_command(command: Command, words: list[str]) -> int:
     words = spell_out(command, words)
+    experiments: dict[str, dict[str, Any]] = {}
     if not {"-h", "--help"} & set(words):
-        words = _read_own_files(command, words)
+        words, experiments = _read_own_files(command, words)
     overrides, flags = split_flags(command, words)
     if {"-h", "--help"} & set(flags):
         from .help import help_text, short_help
@@ -165,11 +166,13 @@ def _run_command(command: Command, words: list[str]) -> int:
         return 0
     from .hydra_runner import run_hydra
 
-    return run_hydra(command, [*overrides, *flags])
+    return run_hydra(command, [*overrides, *flags], experiments)
 
 
-def _read_own_files(command: Command, words: list[str]) -> list[str]:
-    """Check the files of `--config-dir`, and put stored options in their places."""
+def _read_own_files(
+    command: Command, words: list[str]
+) -> tuple[list[str], dict[str, dict[str, Any]]]:
+    """Check the files of `--config-dir`, and return the words with stored options in their places, and the experiments."""
     if folder := os.environ.get(CONFIG_DIR):
         from .own_files import check_config_dir
 
@@ -179,12 +182,10 @@ def _read_own_files(command: Command, words: list[str]) -> list[str]:
 
         words = expand_stored_options(command, words)
     if folder or any(word.lstrip("+").startswith("experiment") for word in words):
-        from .hydra_config import store_experiment
         from .own_experiments import read_experiments
 
-        for name, node in read_experiments(command, words).items():
-            store_experiment(name, node)
-    return words
+        return words, read_experiments(command, words)
+    return words, {}
 
 
 #: Commands that score nothing, or keep no score: what they would write is not there, or as it was.

@@ -782,6 +782,15 @@ def greedy(tmp_path, monkeypatch):
     del ConfigStore.instance().repo["hydra"]["sweeper"]["greedy.yaml"]
 
 
+def test_hydra_stores_the_last_command_of_a_process_alone(captau):
+    """Hydra copies all that is stored whenever it composes: the hundredth command would take longer than the first."""
+    for name in ("complement", "thresholds"):
+        assert captau(name, "--cfg", "job")[0] == 0
+    stored = ConfigStore.instance().list("captau")
+    assert "thresholds.yaml" in stored
+    assert "complement.yaml" not in stored
+
+
 @pytest.mark.slow
 def test_a_sweeper_optimises_what_a_command_returns(greedy, captau, tmp_path):
     status, _, err = captau("bench", "-m", greedy, *CHEAP, "output_dir=s")
