@@ -232,16 +232,18 @@ def compute_joint_mean(
         return JointMean(reason=reason)
     joined = [m for m in measured if m.caption_set.name in names]
     panel = JointPanel.join([_joint_part(m) for m in joined], common)
-    everything = np.ones((panel.n_images, 1))
-    points = panel.defined_points("")
-    means: dict[str, float] = {}
-    for metric in common:
-        compute_mean = panel.statistic(metric, points)
-        means[metric] = float(compute_mean(everything)[0, 0])
     if not options.uses_resampling:
-        return JointMean(names, means)
+        everything = np.ones((panel.n_images, 1))
+        points = panel.defined_points("")
+        plain_means: dict[str, float] = {}
+        for metric in common:
+            compute_mean = panel.statistic(metric, points)
+            plain_means[metric] = float(compute_mean(everything)[0, 0])
+        return JointMean(names, plain_means)
+
     progress.add_steps(count_steps(options.replicates, len(common)), "mean: replicates")
     uncertainty = measure_uncertainty([panel], common, options, advance=progress.advance)
+    means = {metric: uncertainty.values[metric, *JOINT_KEY] for metric in common}
     ranks = uncertainty.compute_ranks({(m, *JOINT_KEY): value for m, value in means.items()})
     rows = make_significance(MEAN, MEAN, uncertainty.differences, options.replicates)
     counts_of_systems = [m.n_systems for m in joined if m.n_systems is not None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -179,11 +179,13 @@ class Uncertainty:
         options: the options that they were computed with.
         intervals: of every row, by its key.
         differences: of every two metrics.
+        values: the metrics' coefficients of the sample itself, by row; empty where nothing was resampled.
     """
 
     options: StatisticsOptions
     intervals: Mapping[RowKey, Interval]
     differences: Sequence[MetricDifference]
+    values: Mapping[RowKey, float] = field(default_factory=dict[RowKey, float])
 
     def compute_ranks(self, values: Mapping[RowKey, float]) -> dict[RowKey, int]:
         """Compute rank clusters by `options.correction` at level 1 - `options.level`.
@@ -239,10 +241,14 @@ def measure_uncertainty(
     """
     intervals: dict[RowKey, Interval] = {}
     differences: list[MetricDifference] = []
+    values: dict[RowKey, float] = {}
     for panel in panels:
         # All coefficients at once: they share the work, and are of the same replicates.
         whole = panel.with_unranked()
         prepared = _prepare_metrics(whole)
+        for name, metric in prepared.items():
+            for key, value in zip(whole.keys, metric.values.tolist(), strict=True):
+                values[name, *key] = value
 
         statistics = _statistics_of(whole, prepared, extras or {})
         if panel.n_images < 2:
@@ -262,7 +268,7 @@ def measure_uncertainty(
         )
         replicates = dict(zip(statistics, samples, strict=True))
 
-        intervals |= _find_intervals(whole, statistics, replicates, options)
+        intervals |= _find_intervals(whole, statistics, prepared, replicates, options)
 
         competing = [metric for metric in metrics if metric in panel.metrics]
         n_ranked = len(panel.keys)
@@ -276,7 +282,7 @@ def measure_uncertainty(
             advance=advance,
         )
 
-    return Uncertainty(options, intervals, differences)
+    return Uncertainty(options, intervals, differences, values)
 
 
 def _prepare_metrics(panel: Panel) -> dict[str, PreparedMetric]:
@@ -293,6 +299,7 @@ def _prepare_metrics(panel: Panel) -> dict[str, PreparedMetric]:
 def _find_intervals(
     panel: Panel,
     statistics: Mapping[str, tuple[Statistic, list[RowKey]]],
+    prepared: Mapping[str, PreparedMetric],
     replicates: Mapping[str, Floats],
     options: StatisticsOptions,
 ) -> dict[RowKey, Interval]:
@@ -301,6 +308,7 @@ def _find_intervals(
     Args:
         panel: the data points.
         statistics: as `_statistics_of` returns them.
+        prepared: the metrics among them, whose values are known.
         replicates: of each, shape (n_values, n_replicates).
         options: the kind of intervals.
     """
@@ -312,9 +320,13 @@ def _find_intervals(
             coefficient = find_coefficient(coefficient_name)
             coefficients.append(coefficient)
             min_units.append(coefficient.min_images)
+        if name in prepared:
+            values = prepared[name].values
+        else:
+            values = statistic(np.ones((panel.n_images, 1)))[:, 0]
         row_intervals = statistic_intervals(
             statistic,
-            values=statistic(np.ones((panel.n_images, 1)))[:, 0],
+            values=values,
             replicates=replicates[name],
             n_units=panel.n_images,
             options=options,
