@@ -13,7 +13,7 @@ from captau.datasets.registry import load
 from captau.metrics.registry import metric
 from captau.metrics.text.meteor import jar_process as meteor_jar
 from captau.metrics.text.meteor.index import load_index
-from captau.metrics.text.meteor.jar_process import LANGUAGES
+from captau.metrics.text.meteor.languages import LANGUAGES
 from captau.metrics.text.tokens.ptb import tokenize
 from tests.conftest import AWKWARD
 

@@ -15,7 +15,7 @@ from decimal import Context, Decimal
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from itertools import chain
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,12 @@ from ...progress import progress_counter
 from ...registry import register
 from ...rows import Items, Rows
 from ..tokens.ptb import SegmentedMetric, tokenize, tokenize_rows
-from . import jar_process
-from .alignment import CHUNK, MAX_MATCHES, Aligner
-from .index import load_index
-from .jar_process import ENGLISH, LANGUAGES, Code, MeteorLanguage, Setting
-from .words import Ints
+from .languages import ENGLISH, LANGUAGES, Code, MeteorLanguage, Setting
+
+if TYPE_CHECKING:
+    from .alignment import Aligner
+    from .jar_process import MeteorProcess
+    from .words import Ints
 
 logger = logging.getLogger(__name__)
 
@@ -106,13 +107,12 @@ class Meteor(PooledMetric, SegmentedMetric):
     def start(self) -> None:
         """Start the Java program, if the backend uses it, without waiting for it."""
         if self.backend == "pycocoevalcap":
-            jar_process.running_process(self.setting)
+            self._running_process()
 
     def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
             lines = self._jar_statistics(rows)
-            process = jar_process.running_process(self.setting)
-            scores, _ = process.evaluate(lines)
+            scores, _ = self._running_process().evaluate(lines)
             return np.array(scores)
 
         return self._score_rows(rows)[0]
@@ -135,8 +135,7 @@ class Meteor(PooledMetric, SegmentedMetric):
         self.check_rows(rows)
         unique, inverse = rows.unique
         lines = self._jar_statistics(unique)
-        process = jar_process.running_process(self.setting)
-        _, corpus_score = process.evaluate([lines[i] for i in inverse])
+        _, corpus_score = self._running_process().evaluate([lines[i] for i in inverse])
         return corpus_score
 
     def corpus_summands(self, items: Items, scores: Floats) -> Ints | None:
@@ -149,12 +148,18 @@ class Meteor(PooledMetric, SegmentedMetric):
     def pool(self, sums: NDArray[Any]) -> Floats:
         return meteor_scores(sums, self.setting.language)
 
+    def _running_process(self) -> MeteorProcess:
+        """Return the Java program, whose module the other backend does without."""
+        from .jar_process import running_process
+
+        return running_process(self.setting)
+
     def _jar_statistics(self, rows: Rows) -> list[str]:
         """Return the Java program's statistics of each row."""
 
         def compute() -> list[str]:
             texts = tokenize_rows(rows, self.tokenizer)
-            return jar_process.running_process(self.setting).compute_statistics(*texts)
+            return self._running_process().compute_statistics(*texts)
 
         return rows.compute_once(self.spec, compute)
 
@@ -204,6 +209,9 @@ def best_statistics(
     Raises:
         InputError: if two texts have more possible matches than can be searched.
     """
+    # Only imported here: scores that are kept need no alignment.
+    from .alignment import CHUNK, MAX_MATCHES
+
     for start in range(0, len(candidates), CHUNK):
         chunk = references[start : start + CHUNK]
         counts = [len(texts) for texts in chunk]
@@ -238,6 +246,9 @@ def _align(candidates: list[str], references: list[str], setting: Setting) -> In
 
 @cache
 def _aligner(setting: Setting) -> Aligner:
+    from .alignment import Aligner
+    from .index import load_index
+
     name = setting.language.name
     with ThreadPoolExecutor(1) as pool:  # Numba loads the loops, or compiles them once, meanwhile
         kernel = pool.submit(import_module, f"{__package__}._kernel")

@@ -20,7 +20,7 @@ from captau.metrics.text import java as java_module
 from captau.metrics.text.java import java_identity, java_program, pycocoevalcap_file
 from captau.metrics.text.meteor import jar_process as meteor_jar
 from captau.metrics.text.meteor import metric as meteor
-from captau.metrics.text.meteor.jar_process import ENGLISH
+from captau.metrics.text.meteor.languages import ENGLISH
 from captau.metrics.text.tokens import ptb
 
 pytestmark = pytest.mark.java

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from captau.metrics.registry import metric
-from captau.metrics.text.meteor import jar_process
 from captau.metrics.text.meteor.index import load_index
-from captau.metrics.text.meteor.jar_process import LANGUAGES, Setting
+from captau.metrics.text.meteor.languages import ENGLISH, LANGUAGES, Setting
 from tests.conftest import says
 
 #: By language, captions and references that share words, stems and function words.
@@ -145,4 +144,4 @@ def test_the_options_of_the_java_program(code, is_normalised, path, options):
 
 
 def test_the_setting_of_the_coco_server():
-    assert Setting(LANGUAGES["en"], True, None) == jar_process.ENGLISH
+    assert Setting(LANGUAGES["en"], True, None) == ENGLISH

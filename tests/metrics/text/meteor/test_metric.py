@@ -206,7 +206,7 @@ def test_the_bars_of_the_protocol_inside_a_caption(backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_more_rows_than_a_pipe_or_a_chunk_holds(backend, monkeypatch):
-    monkeypatch.setattr(meteor_module, "CHUNK", 512)
+    monkeypatch.setattr(alignment, "CHUNK", 512)
     monkeypatch.setattr(alignment, "_MAX_WORDS", 700)
     rows = [{"caption": f"dog {i}", "references": (f"dog {i}",)} for i in range(4000)]
     rows[1234] = {"caption": "dog sleeps", "references": ("dog runs",)}
@@ -413,7 +413,7 @@ def test_chunks_of_two_rows_give_the_same_statistics(monkeypatch):
     rows[3] = ("a fox", ("a fox",))
     texts, references = zip(*rows, strict=True)
     whole = np.concatenate(list(meteor_module.best_statistics(texts, references)))
-    monkeypatch.setattr(meteor_module, "CHUNK", 2)
+    monkeypatch.setattr(alignment, "CHUNK", 2)
     chunks = list(meteor_module.best_statistics(texts, references))
     assert [len(chunk) for chunk in chunks] == [2, 2, 1]
     np.testing.assert_array_equal(np.concatenate(chunks), whole)
