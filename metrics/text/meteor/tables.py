@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
+from ..tokens.corpus import sort_stably
 from .words import Ints, Lexicon, WordProperties, make_stemmer
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def _compile_paraphrases(path: Path, progress: Progress) -> tuple[Arrays, int]:
     words, texts = _split_phrases(phrases)
     progress(_TREE_BEGINS, "tree of phrases")
 
-    first_child, node_word, node = _build_trie(texts)
+    first_child, node_word, node = _build_trie(texts, len(words))
     progress(_STEMS_BEGIN, "paraphrases")
 
     sources = node[sources]
@@ -303,7 +304,7 @@ def _split_phrases(phrases: pa.BinaryArray) -> tuple[NDArray[np.bytes_], Ints]:
     return unsorted[order], texts
 
 
-def _build_trie(texts: Ints) -> tuple[Ints, Ints, Ints]:
+def _build_trie(texts: Ints, n_words: int) -> tuple[Ints, Ints, Ints]:
     """Return `first_child`, `node_word`, and the node of each phrase."""
     node = np.zeros(len(texts), np.int32)
     parents = [np.array([-1], np.int64)]
@@ -312,12 +313,13 @@ def _build_trie(texts: Ints) -> tuple[Ints, Ints, Ints]:
     for depth in range(texts.shape[1]):
         (longer,) = np.nonzero(texts[:, depth] >= 0)
         # Parent and word as one number, by which nodes are sorted: by their parents, then by their words.
-        keys = (node[longer].astype(np.int64) << 32) | texts[longer, depth]
-        distinct, inverse = np.unique(keys, return_inverse=True)
-        node[longer] = size + inverse
+        keys, order = sort_stably(node[longer].astype(np.int64) * n_words + texts[longer, depth])
+        is_new = np.diff(keys, prepend=-1) > 0
+        node[longer[order]] = size + np.cumsum(is_new) - 1
+        distinct = keys[is_new]
         size += len(distinct)
-        parents.append(distinct >> 32)
-        words.append((distinct & 0xFFFFFFFF).astype(np.int32))
+        parents.append(distinct // n_words)
+        words.append((distinct % n_words).astype(np.int32))
 
     # In ascending order, since nodes are numbered breadth first: a node's children begin where its number does.
     parent = np.concatenate(parents)
