@@ -426,7 +426,7 @@ class _JsonReader:
         if rows is not None:
             for number, row in enumerate(rows):
                 where = f"{self._source.name}: row {number}"
-                unpacked = self._guard(self._unpack, where, number + 1, row)
+                unpacked = self._guard(self._read_entry, where, number + 1, row)
                 if unpacked is not None:
                     yield unpacked
             return

@@ -210,6 +210,19 @@ def test_rows_and_captions_of_the_candidates_alone(tmp_path: Path) -> None:
     assert read_references(path, columns=columns).texts == {"1": ("a cat",)}
 
 
+def test_a_named_list_of_no_objects_is_refused(tmp_path: Path) -> None:
+    """So are the rows of a table of wandb's, whose columns are named beside them."""
+    columns = Columns(rows="data")
+    path = write(tmp_path / "c.json", {"columns": ["image_id", "caption"], "data": [[1, "a dog"]]})
+    for read in (read_candidates, read_references):
+        with says("c.json: row 0: a list, whose elements have no names"):
+            read(path, columns=columns)
+
+    path = write(tmp_path / "w.json", {"data": ["a dog"]})
+    with says("w.json: row 0: an object is expected, not str"):
+        read_candidates(path, columns=columns)
+
+
 @pytest.mark.parametrize("ending", WRITERS)
 def test_judgements_of_pairs_are_named(ending: str, tmp_path: Path) -> None:
     """Such a table is for captau bench; `score` reads its captions, or says what the columns are."""
