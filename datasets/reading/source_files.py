@@ -336,10 +336,9 @@ _COLLECTIONS = ("coco", "flickr8k", "flickr30k", "pascal50s")
 @lru_cache(maxsize=65536)
 def identify_image(image_id: str) -> str:
     """Return one name for an image in all datasets: the number of COCO or Flickr, or the file's name without ending."""
-    name = Path(image_id).name
-    suffix = Path(name).suffix
+    file = Path(image_id)
     # Other dots than that of an ending are a part of the name.
-    stem = name.removesuffix(suffix) if suffix in _ENDINGS else name
+    stem = file.stem if file.suffix in _ENDINGS else file.name
     for pattern in (_COCO_NAME, _FLICKR_NAME):
         match = pattern.fullmatch(stem)
         if match:
@@ -404,12 +403,13 @@ def _image_roots(dataset: str, root: Path) -> list[Path]:
 
 def _file_names(image_id: str) -> list[str]:
     """Return what the file of an image may be called, in COCO's folders or in one of its own."""
-    name = Path(image_id).name
+    file = Path(image_id)
+    name = file.name
     if name.isdecimal():
         number = name.zfill(12)
         coco_names = [pattern.format(number) for _, pattern in _COCO]
         return [*coco_names, *(f"{name}{ending}" for ending in _ENDINGS)]
-    if Path(name).suffix:
+    if file.suffix:
         return [name]
     return [f"{name}{ending}" for ending in _ENDINGS]
 

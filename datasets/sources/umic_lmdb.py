@@ -384,8 +384,9 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
     import lz4.frame
     import msgpack
 
+    database = folder / "data.mdb"
     # A file whose hash is the release's needs no check, which takes another process.
-    if sha256(folder / "data.mdb") not in _RELEASED_HASHES:
+    if sha256(database) not in _RELEASED_HASHES:
         check_whole(folder)
 
     pieces = read_text(vocabulary).removesuffix("\n").split("\n")
@@ -396,13 +397,13 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
             rows = [(bytes(k), bytes(v)) for k, v in transaction.cursor()]
     except lmdb.Error as error:
         raise InputError(
-            f"{folder / 'data.mdb'}: not a complete LMDB ({error}); it may be truncated; get a new copy"
+            f"{database}: not a complete LMDB ({error}); it may be truncated; get a new copy"
         ) from error
 
     judged_rows: list[tuple[str, str, float]] = []
     # Keys are texts of numbers: the shorter one is the smaller number.
     for key, value in sorted(rows, key=lambda row: (len(row[0]), row[0])):
-        where = f"{folder / 'data.mdb'}: key '{key.decode('utf-8', 'replace')}'"
+        where = f"{database}: key '{key.decode('utf-8', 'replace')}'"
         try:
             row: Any = msgpack.unpackb(lz4.frame.decompress(value), raw=False)
         except (RuntimeError, ValueError, msgpack.exceptions.UnpackException) as error:
