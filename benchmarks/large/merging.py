@@ -145,15 +145,16 @@ def measure_distribution(
     if not edges:
         return Distribution(n, percentiles, [])
 
-    bins = list(enumerate(edges[:-1]))
+    lows = list(edges[:-1])
+    numbers = list(range(len(lows)))
     database.execute("create or replace table bins (number integer, low double)")
-    database.executemany("insert into bins values (?, ?)", bins)
+    database.execute("insert into bins select unnest(?), unnest(?)", [numbers, lows])
     query = """
         select number, count(*) from ordered asof join bins on ordered.score >= bins.low
         group by number
     """
     counts = dict(database.execute(query).fetchall())
-    return Distribution(n, percentiles, [counts.get(number, 0) for number, _ in bins])
+    return Distribution(n, percentiles, [counts.get(number, 0) for number in numbers])
 
 
 def read_percentiles(

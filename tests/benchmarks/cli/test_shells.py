@@ -65,11 +65,11 @@ def shell(request, tmp_path_factory) -> Iterator[Shell]:
 @pytest.mark.parametrize(
     ("typed", "rest"),
     [
-        ("captau ben", "ch"),
         ("captau bench metrics=bleu_1,cide", "r"),
-        ("captau score candidates=old.json,ne", "w.json"),
         ("captau score candidates=mine=ol", "d.json"),
-        ("captau cite run=last,results/runs/", "first"),
+        pytest.param("captau ben", "ch", marks=pytest.mark.slow),
+        pytest.param("captau score candidates=old.json,ne", "w.json", marks=pytest.mark.slow),
+        pytest.param("captau cite run=last,results/runs/", "first", marks=pytest.mark.slow),
     ],
 )
 def test_a_tab_completes(shell, typed, rest):
