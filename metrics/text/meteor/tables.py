@@ -14,8 +14,7 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,43 +153,48 @@ def parse_prefixes(lines: list[str]) -> dict[str, bool]:
 
 def _compile_synonyms(synsets: list[str], exceptions: list[str]) -> Arrays:
     """Compile words and irregular forms with their synsets."""
-    synsets_of: dict[bytes, list[int]] = {}
-    for word, numbers in _pair_lines(synsets):
-        synsets_of[word.encode()] = sorted({int(number) for number in numbers.split()})
+    # No list is kept for each of 147,000 words, which Python's collector would pass over again and again.
+    numbers_of = dict(_pair_lines(synsets))
 
-    synsets_of_form: dict[bytes, set[int]] = {}
+    def read_synsets(word: str) -> set[int]:
+        return set(map(int, numbers_of.get(word, "").split()))
+
+    synsets_of_form: dict[str, set[int]] = {}
     for base, forms in _pair_lines(exceptions):
-        for form in forms.encode().split():
-            synsets_of_form.setdefault(form, set()).update(synsets_of.get(base.encode(), ()))
+        for form in forms.split():
+            synsets_of_form.setdefault(form, set()).update(read_synsets(base))
 
-    lemmas, lemma_first, lemma_sets = _flatten(synsets_of)
-    forms, form_first, form_sets = _flatten({k: sorted(v) for k, v in synsets_of_form.items()})
+    lemmas = sorted(numbers_of)
+    forms = sorted(synsets_of_form)
+    lemma_first, lemma_sets = _flatten(sorted(read_synsets(lemma)) for lemma in lemmas)
+    form_first, form_sets = _flatten(sorted(synsets_of_form[form]) for form in forms)
 
     return {
-        "lemmas": lemmas,
+        "lemmas": np.array([lemma.encode() for lemma in lemmas]),
         "lemma_first": lemma_first,
         "lemma_sets": lemma_sets,
-        "forms": forms,
+        "forms": np.array([form.encode() for form in forms]),
         "form_first": form_first,
         "form_sets": form_sets,
     }
 
 
-def _pair_lines(lines: list[str]) -> list[tuple[str, str]]:
-    """Return the keys and values of a list of the jar, in which they have a line each in turn, and an empty one ends it."""
+def _pair_lines(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the keys and values of a list of the jar, in which they have a line each in turn, and an empty one ends it."""
     keys = lines[:-1:2]
     values = lines[1::2]
-    return list(zip(keys, values, strict=True))
+    yield from zip(keys, values, strict=True)
 
 
-def _flatten(lists: dict[bytes, list[int]]) -> tuple[NDArray[np.bytes_], Ints, Ints]:
-    """Return the sorted keys, the start of each one's list, and all lists one after another."""
-    keys = sorted(lists)
-    lengths = [len(lists[key]) for key in keys]
-    first = np.cumsum([0, *lengths], dtype=np.int32)
-    numbers = chain.from_iterable(lists[key] for key in keys)
+def _flatten(lists: Iterable[list[int]]) -> tuple[Ints, Ints]:
+    """Return the start of each list, and all lists one after another."""
+    first = [0]
+    numbers: list[int] = []
+    for numbers_of_list in lists:
+        numbers += numbers_of_list
+        first.append(len(numbers))
 
-    return np.array(keys), first, np.array(list(numbers), dtype=np.int32)
+    return np.array(first, np.int32), np.array(numbers, np.int32)
 
 
 def _compile_paraphrases(path: Path, progress: Progress) -> tuple[Arrays, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
@@ -282,16 +282,14 @@ def _find_bases(
     return lemma_of
 
 
-def _lists_at(first: Ints, values: Ints, places: Sequence[int]) -> list[list[int]]:
-    """Return the list at each place, which `first` has the starts of; an empty one at -1."""
+def _lists_at(first: Ints, values: Ints, places: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the list at each place, which `first` has the starts of; an empty one at -1."""
     indices = np.asarray(places, np.int64)
     begins = np.where(indices < 0, 0, first[indices]).tolist()
     ends = np.where(indices < 0, 0, first[indices + 1]).tolist()
 
-    lists: list[list[int]] = []
     for begin, end in zip(begins, ends, strict=True):
-        lists.append(values[begin:end].tolist() if end > begin else [])
-    return lists
+        yield values[begin:end].tolist() if end > begin else []
 
 
 def _synset_mask(synsets: Iterable[int]) -> int:
