@@ -19,7 +19,7 @@ from ...metrics.neural.judge.metric import MllmJudge
 from ...metrics.neural.judge.pairs import PairJudgements, judge_pairs
 from ...metrics.rows import Rows
 from ..evaluation.evaluation_set import EvaluationSet
-from ..evaluation.judge_audit import audit_judge, audit_scores
+from ..evaluation.judge_audit import PairLengths, audit_judge
 from ..evaluation.judges.answered_pairs import place_answers
 from ..evaluation.judges.calibration import (
     LEAST_OF_A_KIND,
@@ -511,7 +511,8 @@ class _DatasetCalibrator:
             preset: Any = self.options.pairs
             return self.audit_answers(judge_pairs(metric, selection.caption_set, preset))
 
-        return self.without_intervals(audit_scores(selection, self.scores[metric.spec], level))
+        lengths = PairLengths.of_selection(selection)
+        return self.without_intervals(lengths.audit(self.scores[metric.spec], level))
 
     def without_intervals(self, audit: pd.DataFrame) -> pd.DataFrame:
         """Return an audit without its intervals where none are asked for."""

@@ -130,29 +130,51 @@ def _measure_contradictions(signs: Floats, image: Ints) -> ClusteredShare:
     return ClusteredShare.measure(is_contradiction[is_decided], image[is_decided])
 
 
-def audit_scores(
-    selection: EvaluationSet, scores: pd.Series, level: float = CONFIDENCE
-) -> pd.DataFrame:
-    """Measure the bias of a metric that prefers the caption of a pair with the better score: that of `length` alone.
+@dataclass(frozen=True)
+class PairLengths:
+    """Which captions of pairs are longer, and which ones people prefer, for the bias of any metric.
 
-    Args:
-        selection: with preferences.
-        scores: by item id, more is better; pairs of an undefined one are left out.
-        level: of the interval.
-
-    Returns:
-        columns `AUDIT_COLUMNS`, one row.
+    Attributes:
+        pairs: columns `item_a` and `item_b`.
+        image: of each pair, from 0, shape (n_pairs,).
+        people: whom people prefer, as a sign; shape (n_pairs,).
+        longer: the sign of the first caption's words less the second's, shape (n_pairs,).
     """
-    pairs = selection.preferences.drop_duplicates("pair_id")
-    image, _ = number_images(selection.clusters.loc[pairs["item_a"]])
-    judged = _JudgedBy(
-        judge=np.sign(pair_differences(scores, pairs)),
-        people=_people_of(selection.preferences, pd.Index(pairs["pair_id"])),
-        image=image,
-        level=level,
-    )
-    longer = _which_is_longer(selection.items, pairs)
-    return make_frame([judged.compare_shares("length", longer)], AUDIT_COLUMNS)
+
+    pairs: pd.DataFrame
+    image: Ints
+    people: NDArray[Any]
+    longer: NDArray[Any]
+
+    @classmethod
+    def of_selection(cls, selection: EvaluationSet) -> PairLengths:
+        """Compare the captions of each pair of a dataset with preferences."""
+        pairs = selection.preferences.drop_duplicates("pair_id")
+        image, _ = number_images(selection.clusters.loc[pairs["item_a"]])
+        return cls(
+            pairs=pairs,
+            image=image,
+            people=_people_of(selection.preferences, pd.Index(pairs["pair_id"])),
+            longer=_which_is_longer(selection.items, pairs),
+        )
+
+    def audit(self, scores: pd.Series, level: float = CONFIDENCE) -> pd.DataFrame:
+        """Measure the bias of a metric that prefers the caption of a pair with the better score: that of `length` alone.
+
+        Args:
+            scores: by item id, more is better; pairs of an undefined one are left out.
+            level: of the interval.
+
+        Returns:
+            columns `AUDIT_COLUMNS`, one row.
+        """
+        judged = _JudgedBy(
+            judge=np.sign(pair_differences(scores, self.pairs)),
+            people=self.people,
+            image=self.image,
+            level=level,
+        )
+        return make_frame([judged.compare_shares("length", self.longer)], AUDIT_COLUMNS)
 
 
 def _people_of(preferences: pd.DataFrame, pair_ids: pd.Index[Any]) -> NDArray[Any]:

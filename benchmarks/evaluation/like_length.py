@@ -18,7 +18,7 @@ from ..runs.frames import make_frame, records_of
 from ..runs.tables import ResultTable, Row, number_cells
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.preferences import MEAN_DIMENSION
-from .judge_audit import audit_scores
+from .judge_audit import PairLengths
 from .judged_pairs import FLOORS, count_words
 from .length_bands import BandAccuracy, compute_band_accuracies
 from .measured_dataset import MeasuredDataset
@@ -75,9 +75,10 @@ def measure_like_length(
     except LackingError:
         return None
 
+    lengths = PairLengths.of_selection(selection)
     longer: dict[str, float] = {}
     for metric, by_item in {**scores, LENGTH: count_words(selection.items)}.items():
-        longer[metric] = float(audit_scores(selection, by_item)["value"].iloc[0])
+        longer[metric] = float(lengths.audit(by_item)["value"].iloc[0])
 
     correlations = measured.correlations
     is_accuracy = correlations["coefficient"] == "accuracy"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
-from captau.benchmarks.evaluation.judge_audit import audit_judge, audit_scores
+from captau.benchmarks.evaluation.judge_audit import PairLengths, audit_judge
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, make_items
@@ -83,7 +83,8 @@ def test_a_metric_of_captions_is_held_against_length_alone() -> None:
     scores = [1.0, 0.0] * 5 + [0.0, 1.0] + [1.0, 1.0]
     protocol = Protocol(name="usual", dimension=(), ratings="mean", coefficients=("accuracy",))
     selection = EvaluationSet.select(captions, protocol)
-    audit = audit_scores(selection, pd.Series(scores, index=captions.items["item_id"]))
+    by_item = pd.Series(scores, index=captions.items["item_id"])
+    audit = PairLengths.of_selection(selection).audit(by_item)
     assert audit["bias"].tolist() == ["length"]
     assert audit["value"].tolist() == pytest.approx([2 / 5])
     # People prefer the longer caption in 1 and 4 of the four that both decide.
