@@ -150,11 +150,14 @@ def read_systems(
             raise error
         report(error)
 
+    first_list: str | None = None
     for row in read_caption_rows(
         source, "caption", finder, None if report is None else count_fault
     ):
+        if first_list is None:
+            first_list = row.key
         try:
-            _add_caption(systems, source, row)
+            _add_caption(systems, source, row, is_of_other_list=row.key != first_list)
         except InputError as error:
             count_fault(error)
 
@@ -174,8 +177,20 @@ def read_systems(
     return read
 
 
-def _add_caption(systems: dict[str, CandidateFile], source: JsonSource, row: CaptionRow) -> None:
+def _add_caption(
+    systems: dict[str, CandidateFile],
+    source: JsonSource,
+    row: CaptionRow,
+    *,
+    is_of_other_list: bool,
+) -> None:
     """Add a row's caption to those of its system.
+
+    Args:
+        systems: the captions so far, by system.
+        source: the file.
+        row: its next row.
+        is_of_other_list: whether its first rows stand in another of its lists.
 
     Raises:
         InputError: where it is malformed, or its image has a caption of the system already.
@@ -187,9 +202,13 @@ def _add_caption(systems: dict[str, CandidateFile], source: JsonSource, row: Cap
     if image_id in candidates.captions:
         # Parquet and Arrow have no lines.
         unit = "row" if ": row " in row.where else "line"
+        remedy = f"keep one per image{_swapped(row)}{_uncalled_system(row)}"
+        # The lists of pycocoevalcap's dictionaries have images' names.
+        if is_of_other_list and row.key != image_id:
+            remedy = f"the file's lists are read as one, and columns.rows={row.key} reads that list alone"
         raise InputError(
             f"{row.where}: a second caption for image '{image_id}', whose first is on {unit} "
-            f"{candidates.lines[image_id]}; keep one per image{_swapped(row)}{_uncalled_system(row)}"
+            f"{candidates.lines[image_id]}; {remedy}"
         )
     candidates.captions[image_id] = replace_surrogates(caption)
     candidates.lines[image_id] = row.line

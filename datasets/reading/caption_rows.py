@@ -286,17 +286,19 @@ class _JsonReader:
             InputError: where the file is of none of these shapes.
         """
         members: list[tuple[int, str, Any]] = []
-        n_rows = 0
+        # Elements are counted from 0 in each list, as programs count them.
+        number = 0
         for kind, line, value in self._source.read(self._report):
             row = None
             if kind == "member":
                 members.append((line, *value))
             elif kind == "list":
                 self._lists.append(value)
+                number = 0
             elif kind == "element":
-                row = self._guard(self._read_element, line, n_rows, *value)
+                row = self._guard(self._read_element, line, number, *value)
             elif kind == "entry":
-                where = f"{self._source.name}:{line}: entry {n_rows}"
+                where = f"{self._source.name}:{line}: entry {number}"
                 row = self._guard(self._read_entry, where, line, value)
             elif kind == "line":
                 where = f"{self._source.name}:{line}"
@@ -305,7 +307,7 @@ class _JsonReader:
                 error = self._unexpected(type(value).__name__)
                 raise InputError(f"{error}{describe_encoded_twice(value)}")
 
-            n_rows += kind in ("entry", "line", "element")
+            number += kind in ("entry", "line", "element")
             if row is not None:
                 yield row
 

@@ -271,6 +271,24 @@ CANDIDATE_FAULTS = {
         ],
     ),
     "a number": ("c.json", "3", ["COCO results, an object", "JSON lines or a table are expected"]),
+    "two in two lists": (
+        "c.json",
+        '{"mine": [{"image_id": 1, "caption": "a"}], "base": [{"image_id": 1, "caption": "b"}]}',
+        [
+            ":1: base 0: a second caption for image '1', whose first is on line 1; the file's lists are read as one, and "
+            "columns.rows=base reads that list alone"
+        ],
+    ),
+    "two of an image's list": (
+        "c.json",
+        '{"1": [{"caption": "a"}], "2": [{"caption": "b"}, {"caption": "c"}]}',
+        [":1: 2 1: a second caption for image '2', whose first is on line 1; keep one per image"],
+    ),
+    "no text among annotations": (
+        "c.json",
+        '{"images": [{"id": 1}], "annotations": [{"image_id": 1, "caption": 3}]}',
+        [":1: annotation 0: 'caption' is 3, not str"],
+    ),
     "two in CSV": (
         "c.csv",
         "image_id,caption\n1,a\n1,b\n",
