@@ -230,7 +230,7 @@ def item_ids(
 def make_items(
     image_ids: Sequence[str],
     captions: Sequence[str],
-    references: Sequence[tuple[str, ...]],
+    references: Sequence[Sequence[str]],
     *,
     systems: Sequence[str | None] | None = None,
     images: Sequence[str | None] | None = None,
@@ -247,9 +247,10 @@ def make_items(
     # No file could hold half of a surrogate pair, and results are written to files.
     image_ids = [replace_surrogates(image_id) for image_id in image_ids]
     captions = [replace_surrogates(caption) for caption in captions]
-    # The captions of an image share their references.
-    replaced = {texts: tuple(map(replace_surrogates, texts)) for texts in set(references)}
-    references = [replaced[texts] for texts in references]
+    # The captions of an image share their references, which datasets of one's own may hold as lists.
+    texts_of_items = [tuple(texts) for texts in references]
+    replaced = {texts: tuple(map(replace_surrogates, texts)) for texts in set(texts_of_items)}
+    references = [replaced[texts] for texts in texts_of_items]
     system_names: list[str | None] = [None] * len(captions)
     if systems is not None:
         system_names = [s if s is None else replace_surrogates(s) for s in systems]

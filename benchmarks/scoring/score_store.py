@@ -130,7 +130,7 @@ class ScoreStore:
         if table is not None:
             try:
                 stored_ids = table.column("item_id")
-                if stored_ids.equals(pa.chunked_array([item_ids], stored_ids.type)):
+                if stored_ids.equals(pa.chunked_array([item_ids.to_numpy()], stored_ids.type)):
                     scores = table.column("score").to_numpy().astype(np.float64)
                     metadata = table.schema.metadata or {}
                     remarks = json.loads(metadata.get(b"remarks", b"[]"))

@@ -116,6 +116,17 @@ def test_a_damaged_object_is_computed_anew(bucket, tmp_path, how):
     assert (store.get(path, IDS).scores == np.arange(3000.0)).all()
 
 
+def test_ids_of_several_tables_put_together_are_found_again(tmp_path):
+    """Their texts lie in several pieces of memory, as the pairs of `captau probe` do."""
+    ids = pd.concat([IDS[:1000], IDS[1000:]], ignore_index=True)
+    store = ScoreStore(tmp_path)
+    path = store.path("toy", "m", "key")
+    store.put(path, ids, np.arange(3000.0))
+    found = store.get(path, ids)
+    assert found is not None
+    assert (found.scores == np.arange(3000.0)).all()
+
+
 @pytest.mark.parametrize("place", ["folder", pytest.param("bucket", marks=pytest.mark.cluster)])
 def test_writers_that_are_killed_leave_the_store_sound(place, tmp_path, request):
     where = str(tmp_path / "shared") if place == "folder" else request.getfixturevalue("bucket")
