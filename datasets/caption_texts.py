@@ -48,7 +48,7 @@ _SCRIPTS = {
 }
 #: Signs that stand with letters of any script.
 _SIGNS = ("combining", "variation")
-#: What of ASCII is no letter.
+#: The characters of ASCII that are no letters.
 _ASCII_NON_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
 
 
@@ -75,6 +75,7 @@ def find_script(texts: Iterable[str]) -> str:
     counts: Counter[str] = Counter()
     for text in texts:
         if text.isascii():
+            # What is left without the others are the letters.
             counts["latin"] += len(text.encode().translate(None, _ASCII_NON_LETTERS))
         else:
             counts.update(map(letter_script, text))
@@ -215,6 +216,7 @@ def find_own_references(items: pd.DataFrame, *, of_image: bool = False) -> OwnRe
     is_single: list[bool] = []
     for caption, form, texts, copied_forms in zip(captions, forms, references, copied, strict=True):
         text_forms = forms_of_references[texts]
+        # Nearly all captions copy none of their references.
         other_texts = texts
         if not copied_forms.isdisjoint(text_forms):
             uncopied: list[str] = []
@@ -222,6 +224,7 @@ def find_own_references(items: pd.DataFrame, *, of_image: bool = False) -> OwnRe
                 if text_form not in copied_forms:
                     uncopied.append(text)
             other_texts = tuple(uncopied)
+
         other_references.append(other_texts)
         is_copy.append(form in text_forms)
         is_exact.append(caption in texts)

@@ -247,7 +247,7 @@ def make_items(
     # No file could hold half of a surrogate pair, and results are written to files.
     image_ids = [replace_surrogates(image_id) for image_id in image_ids]
     captions = [replace_surrogates(caption) for caption in captions]
-    # The captions of an image share their references, which datasets of one's own may hold as lists.
+    # The captions of an image share their references, which are looked through once. Datasets of one's own may hold lists.
     texts_of_items = [tuple(texts) for texts in references]
     replaced = {texts: tuple(map(replace_surrogates, texts)) for texts in set(texts_of_items)}
     references = [replaced[texts] for texts in texts_of_items]
@@ -272,7 +272,7 @@ def make_items(
     for name, texts in (optional or {}).items():
         columns[name] = [replace_surrogates(text) for text in texts]
 
-    # pandas would make Arrow's texts of Python's, of which `CaptionSet` makes Python's again.
+    # Without `dtype`, pandas would store the texts as Arrow's, and `CaptionSet` would turn them back into Python's.
     return pd.DataFrame(columns, dtype=object)
 
 
@@ -282,7 +282,7 @@ def make_ratings(
     raters: Sequence[str],
     values: Sequence[float],
 ) -> pd.DataFrame:
-    """Make the frame of a `CaptionSet`'s ratings; its texts are Python's, as those of `make_items` are.
+    """Make the frame of a `CaptionSet`'s ratings; its texts are stored as Python's, as `make_items` stores them.
 
     Args:
         item_ids, dimensions, raters, values: of equal length, one entry a rating.
@@ -297,12 +297,16 @@ def make_ratings(
 
 
 def print_rows(frame: pd.DataFrame) -> str:
-    """Return the rows of items or judgements as Python prints tuples, one behind the other, for a digest of them."""
+    """Return the rows of items or judgements as Python prints tuples, without anything between them, for a digest.
+
+    Args:
+        frame: of two columns or more.
+    """
     columns: list[list[str]] = []
     for name in frame.columns:
         cells = frame[name].tolist()
         if name == "references":
-            # The captions of an image share their references.
+            # The captions of an image share their references, which are printed once.
             printed = {texts: repr(texts) for texts in set(cells)}
             columns.append([printed[texts] for texts in cells])
         else:

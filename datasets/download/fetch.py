@@ -66,7 +66,8 @@ def fetch(
         root: the data folder.
         limits: the limits of each download.
         progress: called as bytes come in.
-        note: called with a line for each file got, and each address that did not give it before another did.
+        note: called with a line for each file that was written, for each address that failed before another one gave the
+            file, and for each file that could not be had where others stand in for it.
 
     Returns:
         The files that were written.
@@ -104,15 +105,23 @@ def fetch(
                 note(f"for {names} another file can stand in")
                 get([source for source in stand_ins if state(root, card, source) != "right"])
 
-    missing_sources = sources_to_fetch(root, card)
-    if missing_sources:
-        failed += _by_hand(card, missing_sources)
-        raise InputError(f"dataset {card.name}: {'; '.join(failed)}")
-
-    # What stands in for a file does so for a reason.
+    _check_complete(root, card, failed)
+    # Nothing is missing, as others stand in for the files that failed: no error would tell why they did.
     for reason in failed:
         note(reason)
     return done
+
+
+def _check_complete(root: Path, card: Card, failed: Sequence[str]) -> None:
+    """Check that a dataset is there after its download.
+
+    Raises:
+        InputError: where a file is missing, with what failed and how to get the files that cannot be downloaded.
+    """
+    missing_sources = sources_to_fetch(root, card)
+    if missing_sources:
+        reasons = [*failed, *_by_hand(card, missing_sources)]
+        raise InputError(f"dataset {card.name}: {'; '.join(reasons)}")
 
 
 def _stand_ins(card: Card) -> list[SourceFile]:
@@ -243,17 +252,17 @@ class _FileDownload:
         return ", ".join(source.path for source in self.sources)
 
     def run(self) -> list[Path]:
-        """Return the files written, and note which addresses failed before the one that gave them.
+        """Download and write the files, and return them; note them, and the addresses that failed before.
 
         Raises:
-            AddressError: with the reason of each address, where none gives them.
+            AddressError: where no address gives them, with the reason of each.
         """
         reasons: dict[str, str] = {}
         for url in self.sources[0].downloads:
             try:
                 self._download(url)
-            except AddressError as reason:
-                reasons[url] = str(reason)
+            except AddressError as error:
+                reasons[url] = str(error)
                 continue
 
             for failed_url, reason in reasons.items():
@@ -280,7 +289,7 @@ class _FileDownload:
                 arrived.replace(temporary)
 
     def _note_files(self, url: str) -> list[Path]:
-        """Note the files that an address gave, with the hashes that were not known, and return them."""
+        """Note the files that an address gave, and return them; a hash that the card lacks is recorded and noted too."""
         written = [self.root / s.path for s in self.sources]
         for path, source in zip(written, self.sources, strict=True):
             remark = "" if source.sha256 or source.git_blob else _record_hash(path)
@@ -307,7 +316,7 @@ class _FileDownload:
 
 
 def _join_reasons(reasons: Mapping[str, str]) -> str:
-    """Say why each address gave no file: once for those that failed in the same way, as all do without a network."""
+    """Say why each address gave no file; addresses that failed in the same way, as without a network, stand together."""
     addresses_by_reason: dict[str, list[str]] = {}
     for url, reason in reasons.items():
         addresses_by_reason.setdefault(reason, []).append(url)

@@ -60,7 +60,7 @@ def check_captions(texts: Sequence[PlacedText]) -> list[SuspectedFault]:
 
 
 def _find_unusual(texts: Sequence[PlacedText]) -> list[PlacedText]:
-    """Return the texts that are not plain: few of most files, at which alone most checks need to look."""
+    """Return the texts that are not plain; in most files they are few, and most checks need to look at no others."""
     return [text for text in texts if not is_plain(text.text)]
 
 

@@ -190,7 +190,7 @@ def _add_caption(
         systems: the captions so far, by system.
         source: the file.
         row: its next row.
-        is_of_other_list: whether its first rows stand in another of its lists.
+        is_of_other_list: whether the row stands in another list of the file than its first row.
 
     Raises:
         InputError: where it is malformed, or its image has a caption of the system already.
@@ -203,7 +203,7 @@ def _add_caption(
         # Parquet and Arrow have no lines.
         unit = "row" if ": row " in row.where else "line"
         remedy = f"keep one per image{_swapped(row)}{_uncalled_system(row)}"
-        # The lists of pycocoevalcap's dictionaries have images' names.
+        # In pycocoevalcap's dictionaries each list is that of an image, and none can be read alone.
         if is_of_other_list and row.key != image_id:
             remedy = f"the file's lists are read as one, and columns.rows={row.key} reads that list alone"
         raise InputError(
@@ -360,10 +360,11 @@ class _ReferenceCollector:
             if isinstance(value, str) and not is_printed_list(value.strip()):
                 # ` ||| ` in some captions of JSON is a part of them, as for pycocoevalcap.
                 texts = (replace_surrogates(value),)
-            else:
-                if not isinstance(value, list):
-                    value = field({"caption": value}, "caption", str, row.where)
+            elif isinstance(value, list):
                 texts = parse_references(value, row.where, "caption")
+            else:
+                text = field({"caption": value}, "caption", str, row.where)
+                texts = parse_references(text, row.where, "caption")
             self._single.setdefault(image_id, []).extend(texts)
             return
 

@@ -173,10 +173,12 @@ class NameFinder:
         return alias
 
     def _find_alias(self, usual: str, names: Collection[str]) -> str | None:
-        """Return the column under another name than the usual, which is looked for once in rows of the same keys.
+        """Return the column that has another name than the usual one; None where there is none.
+
+        Rows of the same keys have the same answer, which is found once.
 
         Args:
-            usual: as of `find`, or `prediction` for the captions of a system.
+            usual: as `find` takes it, or `prediction` for any name that only a system's captions have.
             names: of the columns.
         """
         if len(names) > _MOST_NAMES:
@@ -188,6 +190,7 @@ class NameFinder:
         return self._aliases[key]
 
     def _look_for_alias(self, usual: str, names: Collection[str]) -> str | None:
+        """Return what `_find_alias` does, without looking at earlier answers."""
         if usual == "prediction":
             return find_name(SYSTEM_CAPTIONS, names)
 
@@ -262,7 +265,7 @@ class NameFinder:
 
         Args:
             row: a value of each column.
-            used: the column of the captions, or of one reference a row; by default the one that is found.
+            used: the column of the captions, or of one reference a row; by default the one that `find` returns.
         """
         if self._n_looked_at >= _MOST_LOOKED_AT:
             return
@@ -337,6 +340,7 @@ def _form_of(name: str) -> str:
 
 
 def _is_of_vlmevalkit(names: Collection[str]) -> bool:
+    """Tell whether columns have all names of `_VLMEVALKIT`; written out, as a loop takes ten times as long for each row."""
     return "index" in names and "prediction" in names and "answer" in names
 
 

@@ -8,19 +8,17 @@ import re
 _SIGNS = re.compile(r"[<>\[{*#`&:\\_|$\n@\ufffd▁Ġ◁•ÃÂâ\x00-\x08\x0b-\x1f\x7f]")
 #: The beginnings of the others: an item of a list, and what Python prints.
 _BEGINNINGS = re.compile(r"\s*(?:-|\d+[.)])\s|\(|b['\"]")
-
-
 #: Three words or more of ASCII letters, with blanks and commas between them and at most a full stop at the end.
 _PLAIN = re.compile(r"[A-Za-z]+ [A-Za-z]+ [A-Za-z][A-Za-z ,]*+\.? *")
 
 
 def is_plain(text: str) -> bool:
-    """Tell whether a text is a few words and no more, as nearly all captions are: it holds no sign, no digit and no token."""
+    """Tell whether a text is three words or more, as nearly all captions are, without digits, tokens or signs but commas and a full stop."""
     return _PLAIN.fullmatch(text) is not None and not _holds_token(text)
 
 
 def may_hold_markup(text: str) -> bool:
-    """Tell whether a text may hold markup; a plain one never does."""
+    """Tell whether a text may hold markup; a text that `is_plain` does not."""
     has_sign = _SIGNS.search(text) is not None or _BEGINNINGS.match(text) is not None
     return has_sign or _holds_token(text)
 
@@ -37,7 +35,7 @@ MISSING = re.compile(
     r"|[\[(<](?:none|null|nan|empty|blank|unknown|error|n/?a|missing)[\])>]",
     re.IGNORECASE,
 )
-#: How a text begins that is a failed request or a refusal.
+#: The beginning of a text that is a failed request or a refusal.
 FAILURE_BEGINNINGS = re.compile(
     r"""
       \s*(?:
@@ -75,7 +73,7 @@ FAILURE_BEGINNINGS = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-#: What such texts say in any place. `re` looks for all of these phrases where a word begins or ends, and nowhere else.
+#: What such texts say in any place. All phrases share one `\b` in front: `re` tries them only where a word begins or ends.
 FAILURE_PHRASES = re.compile(
     r"""
     \b(?:
@@ -106,8 +104,8 @@ FAILURE_PHRASES = re.compile(
 FAILURE_SIGNS = re.compile(
     r"申し訳|すみません|죄송|できません|عذر[اًا]|抱歉|对不起|無法|无法(?:回答|提供|描述)"
 )
-#: An ASCII text in small letters without any of these is no failure; nearly all captions are told so quickly. Parts of one
-#: first letter stand together, which is all of them that `re` looks at in most places.
+#: A lower-case ASCII text without any of these is no failure, which settles nearly all captions quickly. Parts with the same
+#: first letter are one alternative, so that `re` compares first letters alone in most places.
 FAILURE_PARTS = re.compile(
     r"[45]| ai|a(?:nswer|polog|ttached|bort)|block|c(?:aption|ontent|ancel)|d(?:enied|esculp|ispiace)|e(?:rror|ntschuld)"
     r"|f(?:ail|iltered|lagged|inish)|gateway|in your|know|l(?:imit|anguage|eid)|m(?:emory|ax_tokens)"

@@ -25,8 +25,8 @@ _ANSWERS = (
 )
 #: The keys where an answer, or the error in its place, begins.
 _ANSWER_KEYS = frozenset(path[0] for path in _ANSWERS)
-#: One of the keys that a row with a conversation or an answer has.
-_KEYS = _ANSWER_KEYS.union(CONVERSATIONS)
+#: A row with a conversation or an answer has one of these keys.
+_CHAT_KEYS = _ANSWER_KEYS.union(CONVERSATIONS)
 #: What such a line calls its request.
 _REQUESTS = ("custom_id", "key")
 _SPEAKER_KEYS = ("role", "from")
@@ -132,8 +132,8 @@ def with_answer(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     Raises:
         InputError: where the machine says nothing in the conversation.
     """
-    # So are nearly all rows.
-    if row.keys().isdisjoint(_KEYS):
+    # Nearly all rows have neither a conversation nor an answer.
+    if row.keys().isdisjoint(_CHAT_KEYS):
         return row
 
     key = find_conversation(row)

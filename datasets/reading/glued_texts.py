@@ -94,7 +94,7 @@ def find_glued(
 
     Args:
         texts: of one file.
-        unusual: those of them that are not `is_plain`; the others hold none of `SEPARATORS`, and no rare sign.
+        unusual: those of them that are not `is_plain`; plain texts hold none of `SEPARATORS` and no rare sign.
         noun: `captions` or `references`.
     """
     is_of_captions = noun == "captions"
@@ -142,8 +142,8 @@ def find_glued(
 
 
 def _are_long(texts: Sequence[PlacedText]) -> bool:
-    """Tell whether texts have more words on average than five joined captions."""
-    # Most captions have fewer characters than that, which are counted sooner than words.
+    """Tell whether texts have more than `_LONGEST_JOINED` words on average."""
+    # A text has no more words than characters, which are counted sooner.
     n_characters = sum(len(text.text) for text in texts)
     if n_characters <= _LONGEST_JOINED * len(texts):
         return False

@@ -211,7 +211,7 @@ def only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return row
 
 
-#: Reads lines: json.loads would make a decoder for each, which takes longer than reading a short one.
+#: Reads lines. `json.loads` would make a decoder for each line, which takes longer than reading a short one.
 _DECODER = json.JSONDecoder(object_pairs_hook=only_once)
 
 

@@ -14,8 +14,8 @@ conditions: {countries: "US, UK", pay: "$10 an hour"}
 ```
 
 `totals` names the dimensions that are sums of others, `faults` those on which more is worse, and `conditions` says in texts how
-the ratings were collected; all three may be left out. A file that has none of these fields is not of scales: a baseline of
-`captau check` may have the name of its table, too.
+the ratings were collected; all three may be left out. A file with none of the four fields holds something else, such as the
+baseline that `captau check` wrote under the name of the table, and is not read.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from .yaml_document import YamlDocument
 if TYPE_CHECKING:
     from .scales_model import ScalesFile
 
+#: The fields of the file.
 _FIELDS = ("scales", "totals", "faults", "conditions")
 #: How YAML is written: as people write it, without lines being broken.
 _STYLE: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": float("inf")}
@@ -152,7 +153,7 @@ def _read_document(table: Path) -> YamlDocument | None:
 
 
 def _is_of_scales(content: Any) -> bool:
-    """Tell whether a file of a table's name is empty, or has a field of scales, also a misspelt one."""
+    """Tell whether a file under a table's name is one of scales: it is empty, or has a field of theirs, possibly misspelt."""
     if not isinstance(content, dict):
         return False
 

@@ -184,8 +184,10 @@ class Table:
         """
         values = self.column(name, hint)
         for i, value in enumerate(values):
+            # Nearly all cells are texts, at which there is nothing to do.
             if isinstance(value, str) and value:
-                continue  # nearly always, and quickly
+                continue
+
             if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
                 value = value[0]
                 values[i] = value

@@ -56,8 +56,8 @@ class TextCheck:
         words: what such a text is or holds, from the verb in the plural on.
         is_of_captions, is_of_references: of which texts it is.
         is_fatal: whether a submission with such a caption is not valid.
-        looks_at: which texts can have the fault: all, those alone that are not `is_plain` (`unusual`), or of these those
-            that `may_hold_markup` (`with_sign`).
+        looks_at: which texts can have the fault: `all`, the `unusual` ones (those that are not `is_plain`), or the ones
+            `with_sign` (the unusual ones that `may_hold_markup`).
         least_share: the share of a file's texts from which on it is a fault, where single whole texts may well have it;
             0 where one text is enough.
         least_count: how many texts at least such a share has to be.
@@ -132,7 +132,7 @@ def _repeats(words: Sequence[str], n_words: int, n_times: int) -> bool:
     """Tell whether a phrase of so many words stands so many times in a row."""
     # Each word but those of the last repetition is the same as the one a phrase's length later.
     needed = n_words * (n_times - 1)
-    # Of so many words in a row, one stands at a multiple of their number.
+    # A run of `needed` such words in a row has one at a multiple of `needed`. Nearly all texts are settled by a look there.
     if not any(map(operator.eq, words[::needed], words[n_words::needed])):
         return False
 

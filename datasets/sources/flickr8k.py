@@ -238,7 +238,7 @@ def _pairs_of_text(
     captions = read_token_file(tokens)
     references = references_of(captions)
     pairs: dict[tuple[str, str], Pair] = {}
-    # Many lines have the same three numbers.
+    # Many lines have the same three numbers, which are read and checked once.
     ratings_of_cells: dict[tuple[str, ...], list[float]] = {}
     for number, line in enumerate(read_text(judgements).split("\n"), start=1):
         if not line.strip():
@@ -273,7 +273,7 @@ def _parse_numbers(cells: list[str], where: str) -> list[float]:
     """Return the numbers of a line of judgements.
 
     Raises:
-        InputError: where a cell is none.
+        InputError: where a cell is not a number.
     """
     numbers = list(map(parse_number, cells))
     for cell, number in zip(cells, numbers, strict=True):
@@ -287,7 +287,7 @@ def _check_on_scale(values: list[float], scale: Scale, where: str) -> None:
     """Check that ratings are on the scale.
 
     Raises:
-        InputError: where one is not.
+        InputError: where one of them is not.
     """
     for value in values:
         if not on_scale(scale, value):
