@@ -106,6 +106,7 @@ def encode_words(corpus: Corpus, texts: Ints) -> list[str]:
     # Characters are numbered within the chunk: there are fewer of them than a corpus may have words.
     sizes = corpus.lengths[texts]
     words_of_texts = corpus.words[spread(corpus.starts[texts], sizes)]
+    # As `np.unique` would, but without sorting: words are small numbers.
     is_used = np.zeros(len(corpus.vocabulary), dtype=bool)
     is_used[words_of_texts] = True
     words = np.flatnonzero(is_used)

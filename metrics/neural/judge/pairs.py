@@ -44,7 +44,7 @@ class PairJudgements:
 
     @property
     def signs(self) -> Floats:
-        """By pair, whom each order prefers: 1 is a, -1 is b, 0 neither, NaN no usable answer; shape (n_pairs, 2)."""
+        """By pair and order, 1 where a is preferred, -1 where b is, 0 for neither, NaN without a usable answer, shape (n_pairs, 2)."""
         return np.sign(self.orders[list(ORDERS)].to_numpy(dtype=np.float64))
 
     @property

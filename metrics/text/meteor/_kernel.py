@@ -1,9 +1,9 @@
 """The inner loops of METEOR, compiled by Numba: phrases of texts, and the alignment of two texts.
 
-`alignment` calls `find_phrases` and `align`. The other functions are `register_jitable`: they are compiled as parts of
-these two, without a way in from Python, which would take Numba a while for each. The compiled code is stored beside this file
-(or in the user's cache folder). The module's name keeps the registry from importing it, so that Numba is only loaded where
-METEOR is scored.
+`alignment` calls `find_phrases` and `align`. The other functions are `register_jitable`: they are compiled as parts of these
+two, and Numba need not make them callable from Python, which would take it a while for each. The compiled code is stored
+beside this file (or in the user's cache folder). The module's name keeps the registry from importing it, so that Numba is
+only loaded where METEOR is scored.
 
 A text is a run of words; a word is an index into arrays of its properties. A match joins `LENGTH1` words of
 the candidate, from `START1`, with `LENGTH2` words of the reference. In names, 1 stands for the candidate and

@@ -149,7 +149,8 @@ class Meteor(PooledMetric, SegmentedMetric):
         return meteor_scores(sums, self.setting.language)
 
     def _running_process(self) -> MeteorProcess:
-        """Return the Java program, whose module the other backend does without."""
+        """Return the running Java program of the setting."""
+        # The backend `captau` does not need its module.
         from .jar_process import running_process
 
         return running_process(self.setting)
@@ -209,7 +210,7 @@ def best_statistics(
     Raises:
         InputError: if two texts have more possible matches than can be searched.
     """
-    # Only imported here: scores that are kept need no alignment.
+    # Imported here, as nothing is aligned where all scores are in the store.
     from .alignment import CHUNK, MAX_MATCHES
 
     for start in range(0, len(candidates), CHUNK):

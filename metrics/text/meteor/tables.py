@@ -153,10 +153,11 @@ def parse_prefixes(lines: list[str]) -> dict[str, bool]:
 
 def _compile_synonyms(synsets: list[str], exceptions: list[str]) -> Arrays:
     """Compile words and irregular forms with their synsets."""
-    # No list is kept for each of 147,000 words, which Python's collector would pass over again and again.
+    # Synsets stay texts until they are written: a list for each of 147,000 words would cost Python's garbage collector time.
     numbers_of = dict(_pair_lines(synsets))
 
     def read_synsets(word: str) -> set[int]:
+        # A set, since a word may list a synset twice.
         return set(map(int, numbers_of.get(word, "").split()))
 
     synsets_of_form: dict[str, set[int]] = {}
@@ -285,7 +286,7 @@ def _split_phrases(phrases: pa.BinaryArray) -> tuple[NDArray[np.bytes_], Ints]:
     """Return the words of all phrases, sorted, and each phrase as their numbers, padded with -1."""
     _, offset_buffer, data_buffer = phrases.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32)[: len(phrases) + 1]
-    # Behind its last word, too, a phrase has a blank.
+    # A phrase ends in a line end, which becomes the blank behind its last word.
     data = data_buffer.slice(0, offsets[-1]).to_pybytes().replace(b"\n", b" ")
 
     word_ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _BLANK) + 1

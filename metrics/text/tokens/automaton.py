@@ -43,8 +43,8 @@ class Grammar:
     """States and moves of all patterns.
 
     Attributes:
-        moves: by state, pairs of a character set and the next state; most states have none.
-        jumps: by state, the next states that need no character; many states have none.
+        moves: by state, pairs of a character set and the next state; most states have none and are absent.
+        jumps: by state, the next states that need no character; many states have none and are absent.
     """
 
     def __init__(self) -> None:
@@ -136,8 +136,7 @@ class Grammar:
         return self._set_builder(f"[{char[0]}]"), char.end()
 
     def _parse_repeat(self, builder: _Builder, pattern: str, i: int) -> tuple[_Builder, int]:
-        at_least = 1
-        at_most = 1  # 0 if there is no limit
+        # No limit is an `at_most` of 0.
         if counts := _REPEAT.match(pattern, i):
             at_least = int(counts[1])
             at_most = int(counts[2] or counts[1])

@@ -280,7 +280,7 @@ class Corpus(SharedResults):
         sorted_keys, order = sort_stably(keys)
         begins = np.flatnonzero(np.diff(sorted_keys, prepend=-1))
 
-        # In the order in which a reader meets them, in which pycocoevalcap adds them up.
+        # In the order of their first places, in which pycocoevalcap adds them up.
         count_at_first_place = np.zeros(len(keys), dtype=np.int32)
         count_at_first_place[order[begins]] = np.diff(np.append(begins, len(keys)))
         first = np.flatnonzero(count_at_first_place)

@@ -240,7 +240,7 @@ NOT_PLAIN = frozenset(
 )
 _FIGURES_SIDE_BY_SIDE = re.compile(r"[0-9]\s+[0-9]")
 _NO_MARKS = str.maketrans("", "", _MARKS)
-#: Stands for the words of a piece that is not plain: no word has a line end.
+#: Stands for the words of a piece that is not plain, and is found in the joined words: no word has a line end.
 NO_WORDS = "\n"
 # The most pieces of texts whose words are remembered, and the most characters of such a piece.
 _MAX_PIECES = 100_000
@@ -268,8 +268,8 @@ _words_of_piece = PieceWords()
 def plain_words(text: str) -> str | None:
     """Return the tokens of a plain text without punctuation, joined by blanks; None for other texts.
 
-    This short cut serves most captions, and equals `tokens` and pycocoevalcap's removal. White space of all kinds is a
-    blank here, as line ends are in `ptb.tokenize`.
+    This short cut serves most captions, and gives what `tokens` and pycocoevalcap's removal of punctuation do. White space of
+    every kind counts as a blank, so that line ends need not be replaced first, as they are for `tokens`.
     """
     pieces = text.split()
     if pieces and pieces[-1] == ".":
