@@ -130,24 +130,27 @@ def help_text(command: Command) -> str:
 
 
 def _example_lines(examples: str, width: int) -> list[str]:
-    """Return examples a line each; a remark that does not fit at its place comes nearer, or goes below its command."""
+    """Return the examples, one on each line; a remark that is too far right for the width moves left, or to the next line."""
     lines: list[str] = []
     for example in examples.strip().splitlines():
         line = f"  {example}"
-        # A remark may stand behind the command, after two blanks or more.
-        command, _, remark = re.sub(r"\s{2,}", "\n", example).partition("\n")
-        near = f"  {command}    {remark}"
-        if len(line) <= width or not remark:
+        # Two blanks or more separate the command from the remark, if there is one.
+        command, *remarks = re.split(r"\s{2,}", example, maxsplit=1)
+        if len(line) <= width or not remarks:
             lines.append(line)
-        elif len(near) <= width:
-            lines.append(near)
+            continue
+
+        remark = remarks[0]
+        line_with_remark = f"  {command}    {remark}"
+        if len(line_with_remark) <= width:
+            lines.append(line_with_remark)
         else:
             lines += [f"  {command}", " " * _COLUMN + remark]
     return lines
 
 
 def _option_lines(option: Option, width: int) -> str:
-    """Return an option's lines of `--help all`; its text begins below a name that is long."""
+    """Return an option's lines of `--help all`; beside a long name there is no room, and its text begins on the next line."""
     placeholder = _placeholder(option)
     head = f"  {option.key}={placeholder}"
     text = textwrap.wrap(

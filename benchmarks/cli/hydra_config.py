@@ -213,12 +213,12 @@ def register(command: Command, experiments: Mapping[str, dict[str, Any]] | None 
     """Make a command known to Hydra by its slug, with the names that Hydra does not read from files itself.
 
     Args:
-        command: the command; what an earlier one of this process made known is forgotten.
-        experiments: one's own experiments by name, as Hydra composes them.
+        command: the command.
+        experiments: the user's own experiments by name, as `read_experiments` returns them.
     """
     for plugin in (CommandSource, CommandSearchPath):
         Plugins.instance().register(plugin)
-    # Hydra copies all that is stored whenever it composes.
+    # Forget the commands that ran before in this process: Hydra copies its whole store for each composition.
     ConfigStore.instance().repo.pop(_STORED, None)
     # A name at the top lets Hydra look for groups of `+group=NAME` there.
     _store("", command.slug, configuration_of(command), "_global_")

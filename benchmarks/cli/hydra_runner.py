@@ -388,7 +388,7 @@ def run_hydra(
     Args:
         command: the command.
         words: what is typed after its name.
-        experiments: one's own experiments by name, as Hydra composes them.
+        experiments: the user's own experiments by name, as `read_experiments` returns them.
 
     Raises:
         InputError: on overrides that cannot be composed, and whatever else of the user's cannot be used.

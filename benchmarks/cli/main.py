@@ -172,7 +172,7 @@ def _run_command(command: Command, words: list[str]) -> int:
 def _read_own_files(
     command: Command, words: list[str]
 ) -> tuple[list[str], dict[str, dict[str, Any]]]:
-    """Check the files of `--config-dir`, and return the words with stored options in their places, and the experiments."""
+    """Check the files of `--config-dir`; return the words, with stored options in their places, and the user's experiments."""
     if folder := os.environ.get(CONFIG_DIR):
         from .own_files import check_config_dir
 

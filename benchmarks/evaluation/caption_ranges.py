@@ -178,7 +178,7 @@ def measure_range(items: pd.DataFrame, n_copies: int | None = None) -> CaptionRa
 
     Args:
         items: with the columns `image_id, caption, references`; not empty.
-        n_copies: how many captions are one of their references; None where nobody counted them before.
+        n_copies: how many captions are one of their references; None where they are still to be counted.
     """
     if n_copies is None:
         n_copies = find_own_references(items).n_copies

@@ -44,10 +44,10 @@ class DataPoints:
     """The data points of one dimension that count for a metric.
 
     Attributes:
-        selection: the items.
-        points: the data points of the dimension, as `EvaluationSet.points` returns them.
-        is_counted: which of them count, shape (n_all_points,): `protocol.undefined=drop` leaves out the others.
-        scores, ratings: of those that count, shape (n_points,), as `levels.correlate_at_level` takes them.
+        selection: the dataset's items under the protocol.
+        points: all data points of the dimension, as `EvaluationSet.points` returns them.
+        is_counted: which of them count, shape (n_all_points,); `protocol.undefined=drop` leaves out the others.
+        scores, ratings: of the points that count, shape (n_points,), as `levels.correlate_at_level` takes them.
         reason: the reason why no coefficient of them has a value; None where they have one.
     """
 
@@ -60,12 +60,12 @@ class DataPoints:
 
     @property
     def item_ids(self) -> pd.Series:
-        """The item of each point."""
+        """The item of each point that counts."""
         return self.points["item_id"][self.is_counted]
 
     @cached_property
     def n_items(self) -> int:
-        """The number of items with a point."""
+        """The number of items with a point that counts."""
         return self.item_ids.nunique()
 
     @property
@@ -75,19 +75,22 @@ class DataPoints:
 
     @cached_property
     def keys(self) -> pd.DataFrame:
-        """Columns `image_id` and `system` of the points, indexed by item id."""
+        """Columns `image_id` and `system` of the points that count, indexed by item id."""
         keys = self.selection.keys
         return keys.iloc[find_places(keys.index, self.item_ids)]
 
     @cached_property
     def image(self) -> Ints:
-        """The number of each point's image among those of all points, so that metrics with other gaps are resampled alike."""
+        """The number of the image of each point that counts, shape (n_points,).
+
+        Images are numbered among all points, so that metrics with other gaps are resampled alike.
+        """
         image_numbers, _ = number_images(self.selection.image_of(self.points))
         return image_numbers[self.is_counted]
 
     @cached_property
     def pooled(self) -> RatedPoints:
-        """All points together, whose coefficients share what is counted of them."""
+        """The points that count, regardless of image and system; all pooled coefficients share their ranks and pairs."""
         return RatedPoints.unweighted(self.scores, self.ratings)
 
     def correlate(self, protocol: Protocol, coefficient: str) -> CoefficientValue:

@@ -132,13 +132,13 @@ def _measure_contradictions(signs: Floats, image: Ints) -> ClusteredShare:
 
 @dataclass(frozen=True)
 class PairLengths:
-    """Which captions of pairs are longer, and which ones people prefer, for the bias of any metric.
+    """The longer caption of each pair and the one that people prefer: what the bias of every metric is measured with.
 
     Attributes:
-        pairs: columns `item_a` and `item_b`.
-        image: of each pair, from 0, shape (n_pairs,).
-        people: whom people prefer, as a sign; shape (n_pairs,).
-        longer: the sign of the first caption's words less the second's, shape (n_pairs,).
+        pairs: columns `pair_id`, `item_a` and `item_b` among others.
+        image: the number of each pair's image, from 0, shape (n_pairs,).
+        people: 1 where people prefer the first caption, -1 where they prefer the second, else 0, shape (n_pairs,).
+        longer: 1 where the first caption has more words, -1 where the second has, else 0, shape (n_pairs,).
     """
 
     pairs: pd.DataFrame
@@ -159,7 +159,7 @@ class PairLengths:
         )
 
     def audit(self, scores: pd.Series, level: float = CONFIDENCE) -> pd.DataFrame:
-        """Measure the bias of a metric that prefers the caption of a pair with the better score: that of `length` alone.
+        """Measure how often a metric gives the longer caption of a pair the better score, the bias `length`.
 
         Args:
             scores: by item id, more is better; pairs of an undefined one are left out.

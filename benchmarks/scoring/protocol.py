@@ -492,9 +492,10 @@ class Protocol:
 
         Args:
             caption_set: the dataset.
-            items: those of its items that are marked.
+            items: the items to mark, some or all of the dataset's in its order.
         """
         of_image = self.own_references == "leave_out_image"
+        # Where all items are left, the dataset's own marks are the same, and are made once.
         if len(items) == len(caption_set.items) and not of_image:
             return caption_set.own_references
         return find_own_references(items, of_image=of_image)

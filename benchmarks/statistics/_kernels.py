@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -39,6 +40,21 @@ _POINT_SQUARES = 2
 _N_RUNS = 3
 
 
+@register_jitable
+def _separate_levels(tree: Floats) -> None:
+    """Turn a Fenwick tree, in place, into the weights of its levels; row 0 is empty.
+
+    A node holds its own level and the sums of its children. They are taken off from the highest node down, so that each
+    child still has its whole sum.
+    """
+    n_levels = len(tree) - 1
+    for node in range(n_levels, 0, -1):
+        parent = node + (node & -node)
+        if parent <= n_levels:
+            for lane in range(tree.shape[1]):
+                tree[parent, lane] -= tree[node, lane]
+
+
 @_compiled
 def pair_sums(
     start: Ints, unit: Ints, level: Ints, count: Floats, n_levels: int, weights: Floats
@@ -46,7 +62,7 @@ def pair_sums(
     """Sum the parts of Kendall's coefficients, in O(n log n_levels).
 
     The points come in ascending order of x, and of y where x is equal. A Fenwick tree over the levels of y holds the
-    weight of the points so far: those below in y are concordant, those above discordant.
+    weight of the points so far. With a new point, those below it in y are concordant, and those above it discordant.
 
     Args:
         start, unit, level, count, n_levels: the attributes of `PairSums`.
@@ -66,6 +82,7 @@ def pair_sums(
         run[:] = 0.0
         cell, end = start[index], start[index + 1]
         while cell < end:
+            # Weigh the point: its cells differ in their units alone.
             y = level[cell]
             point[:] = 0.0
             while cell < end and level[cell] == y:
@@ -73,8 +90,10 @@ def pair_sums(
                 for lane in range(lanes):
                     point[lane] += count[cell] * row[lane]
                 cell += 1
-            # The weight below y, and that not above y: their sum less all is what is below less what is above. The
-            # tree holds the run's earlier points as well, which are below y: of equal x, they count in neither.
+
+            # The surplus of points below y over points above it is (weight below y) + (weight up to y) - (all weight).
+            # The tree also holds the earlier points of this run. They are below y and enter both sums, but have an equal
+            # x and are no surplus: their weight is taken off twice.
             for lane in range(lanes):
                 surplus[lane] = -below[lane] - 2 * run[lane]
             for up_to in (y - 1, y):
@@ -84,26 +103,26 @@ def pair_sums(
                     for lane in range(lanes):
                         surplus[lane] += branch[lane]
                     node &= node - 1
+
             for lane in range(lanes):
                 sums[_SURPLUS, lane] += point[lane] * surplus[lane]
                 sums[_POINT_SQUARES, lane] += point[lane] * point[lane]
                 run[lane] += point[lane]
+
+            # Add the point to the tree.
             node = y
             while node <= n_levels:
                 branch = tree[node]
                 for lane in range(lanes):
                     branch[lane] += point[lane]
                 node += node & -node
+
         for lane in range(lanes):
             below[lane] += run[lane]
             sums[_RUN_SQUARES, lane] += run[lane] * run[lane]
             sums[_N_RUNS, lane] += run[lane] > 0
-    # What a branch holds of lower levels is taken off, which leaves the weight of its own.
-    for node in range(n_levels, 0, -1):
-        parent = node + (node & -node)
-        if parent <= n_levels:
-            for lane in range(lanes):
-                tree[parent, lane] -= tree[node, lane]
+
+    _separate_levels(tree)
     return sums, tree[1:]
 
 

@@ -179,7 +179,8 @@ class Uncertainty:
         options: the options that they were computed with.
         intervals: of every row, by its key.
         differences: of every two metrics.
-        values: the metrics' coefficients of the sample itself, by row; empty where nothing was resampled.
+        values: the metrics' coefficients of the sample itself, by row; without those that a gap makes undefined, and empty
+            where nothing was resampled.
     """
 
     options: StatisticsOptions
@@ -246,10 +247,7 @@ def measure_uncertainty(
         # All coefficients at once: they share the work, and are of the same replicates.
         whole = panel.with_unranked()
         prepared = _prepare_metrics(whole)
-        for name, metric in prepared.items():
-            for key, value in zip(whole.keys, metric.values.tolist(), strict=True):
-                values[name, *key] = value
-
+        values |= _values_by_row(whole, prepared)
         statistics = _statistics_of(whole, prepared, extras or {})
         if panel.n_images < 2:
             note = Interval(remarks=(remark(Note.TOO_FEW_IMAGES, n_images=panel.n_images),))
@@ -296,6 +294,16 @@ def _prepare_metrics(panel: Panel) -> dict[str, PreparedMetric]:
     return prepared
 
 
+def _values_by_row(panel: Panel, prepared: Mapping[str, PreparedMetric]) -> dict[RowKey, float]:
+    """Return the coefficients of the prepared metrics of a panel."""
+    values: dict[RowKey, float] = {}
+    for name, metric in prepared.items():
+        for key, value in zip(panel.keys, metric.values.tolist(), strict=True):
+            values[name, *key] = value
+
+    return values
+
+
 def _find_intervals(
     panel: Panel,
     statistics: Mapping[str, tuple[Statistic, list[RowKey]]],
@@ -308,7 +316,7 @@ def _find_intervals(
     Args:
         panel: the data points.
         statistics: as `_statistics_of` returns them.
-        prepared: the metrics among them, whose values are known.
+        prepared: the metrics; their values are known, those of the other statistics are computed here.
         replicates: of each, shape (n_values, n_replicates).
         options: the kind of intervals.
     """

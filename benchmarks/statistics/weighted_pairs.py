@@ -77,8 +77,8 @@ class RankedPairs:
         unit: the unit whose weight each point takes, shape (n_points,); None gives each point its own.
 
     Attributes:
-        n_points, n_units: their numbers.
-        ties_x, ties_y: how many points have each of the different values.
+        n_points, n_units: the number of points, and that of units.
+        ties_x, ties_y: how many points share each of the different values, shape (n_values,).
 
     Raises:
         ValueError: on unequal lengths or NaN.
@@ -359,7 +359,7 @@ def check_weights(weights: ArrayLike | None, n_units: int) -> Floats:
 
     if checked.ndim != 2 or len(checked) < n_units:
         raise ValueError(f"weights {checked.shape}; ({n_units}, n_replicates) are expected")
-    # The least of numbers with a NaN among them is NaN.
+    # With a NaN among the weights their minimum is NaN, which no comparison holds of.
     if not checked.min(initial=0.0) >= 0:
         raise ValueError("a weight is negative or NaN")
     return checked[:n_units]

@@ -272,7 +272,10 @@ class RatingCoefficient(Coefficient):
         return self.value_of(RatedPoints.unweighted(scores, ratings))
 
     def value_of(self, points: RatedPoints) -> CoefficientValue:
-        """Return the coefficient of all points, or NaN with the reason; coefficients of the same points share their work."""
+        """Return the coefficient of all points, or NaN with the reason, as `value` does.
+
+        Coefficients that get the same object share its ranks and counts of pairs.
+        """
         if reason := undefined_reason(points.scores, points.ratings):
             return CoefficientValue.undefined(reason)
         return self.measure(points)
@@ -501,7 +504,7 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> CoefficientV
 
 
 def correlate_points(points: RatedPoints, coefficient: str) -> CoefficientValue:
-    """Return what `correlate` does of points, of which several coefficients are asked.
+    """Correlate points as `correlate` does; several coefficients of the same object share its ranks and counts of pairs.
 
     Raises:
         ValueError: on a coefficient of something else.

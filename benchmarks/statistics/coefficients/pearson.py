@@ -129,7 +129,7 @@ def _correlate(x: Floats, y: Floats) -> CoefficientValue:
         second = y - y.mean()
         first = first / np.abs(first).max()
         second = second / np.abs(second).max()
-        # Not by BLAS, whose last bits depend on its threads, which also keep a processor busy while they wait.
+        # Not `first @ second`: the last bits of BLAS depend on its number of threads, which also busy a core as they wait.
         spread = np.sqrt((first**2).sum() * (second**2).sum())
         value = float(np.clip((first * second).sum() / spread, -1, 1))
     if np.isnan(value):
