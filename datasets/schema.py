@@ -244,9 +244,10 @@ def make_items(
         splits: the authors' own split of each; None gives the shared one (`split_of`).
         optional: columns of `OPTIONAL_ITEM_COLUMNS`.
     """
-    # No file could hold half of a surrogate pair, and results are written to files.
-    image_ids = [replace_surrogates(image_id) for image_id in image_ids]
-    captions = [replace_surrogates(caption) for caption in captions]
+    # No file could hold half of a surrogate pair, and results are written to files. NumPy's texts become Python's, as which
+    # the digest has them.
+    image_ids = [str(replace_surrogates(image_id)) for image_id in image_ids]
+    captions = [str(replace_surrogates(caption)) for caption in captions]
     # The captions of an image share their references, which are looked through once. Datasets of one's own may hold lists.
     texts_of_items = [tuple(texts) for texts in references]
     replaced = {texts: tuple(map(replace_surrogates, texts)) for texts in set(texts_of_items)}
@@ -270,7 +271,7 @@ def make_items(
         "split": split_names,
     }
     for name, texts in (optional or {}).items():
-        columns[name] = [replace_surrogates(text) for text in texts]
+        columns[name] = [str(replace_surrogates(text)) for text in texts]
 
     # Without `dtype`, pandas would store the texts as Arrow's, and `CaptionSet` would turn them back into Python's.
     return pd.DataFrame(columns, dtype=object)

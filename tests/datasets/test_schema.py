@@ -303,6 +303,22 @@ def test_items_with_systems_and_images() -> None:
     assert make_items(["1"], ["a"], [("r",)], splits=["dev"])["split"].tolist() == ["dev"]
 
 
+@pytest.mark.parametrize(
+    ("image_ids", "captions", "references"),
+    [
+        (["1", "1"], ["a dog", "a cat"], [["a dog", "a pet"], ["a dog", "a pet"]]),
+        (np.array(["1", "1"]), np.array(["a dog", "a cat"]), [("a dog", "a pet")] * 2),
+    ],
+)
+def test_items_of_lists_and_of_arrays_are_those_of_tuples(image_ids, captions, references):
+    """A dataset of one's own (docs/plugins.md) gives references as lists, or columns as arrays."""
+    items = make_items(image_ids, captions, references)
+
+    same_items = make_items(["1", "1"], ["a dog", "a cat"], [("a dog", "a pet")] * 2)
+    assert items["references"].tolist() == [("a dog", "a pet")] * 2
+    assert CaptionSet(items, card=CARD).digest == CaptionSet(same_items, card=CARD).digest
+
+
 def rated_rows(*, joins_equal: bool) -> CaptionSet:
     """Sixty captions in a table of one rating a row, by three raters."""
     builder = CaptionSetBuilder(joins_equal=joins_equal)
