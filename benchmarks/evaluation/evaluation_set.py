@@ -18,86 +18,19 @@ from ...datasets.errors import Lack, LackingError
 from ...datasets.schema import CaptionSet, cluster_of
 from ...metrics.base import Floats
 from ..scoring.protocol import Protocol
-from ..statistics.bootstrap import number_images
 from ..statistics.coefficients.coefficient import (
     Coefficient,
-    CoefficientValue,
-    RatedPoints,
     RatingCoefficient,
-    correlate_points,
     find_coefficient,
     undefined_reason,
 )
 from ..statistics.coefficients.detection import DetectionCoefficient
-from ..statistics.levels import correlate_at_level
 from ..statistics.preferences import PairOutcomes
-from ..statistics.remarks import Remark
-from ..statistics.weighted_pairs import Ints, Mask
+from .data_points import DataPoints, find_places
 from .judged_pairs import JudgedPairs
 
 #: Coefficients that results on ratings always hold, whichever the protocol prints, ranks and tests.
 QUOTED_COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
-
-
-@dataclass(frozen=True)
-class DataPoints:
-    """The data points of one dimension that count for a metric.
-
-    Attributes:
-        selection: the dataset's items under the protocol.
-        points: all data points of the dimension, as `EvaluationSet.points` returns them.
-        is_counted: which of them count, shape (n_all_points,); `protocol.undefined=drop` leaves out the others.
-        scores, ratings: of the points that count, shape (n_points,), as `levels.correlate_at_level` takes them.
-        reason: the reason why no coefficient of them has a value; None where they have one.
-    """
-
-    selection: EvaluationSet
-    points: pd.DataFrame
-    is_counted: Mask
-    scores: Floats
-    ratings: Floats
-    reason: Remark | None
-
-    @property
-    def item_ids(self) -> pd.Series:
-        """The item of each point that counts."""
-        return self.points["item_id"][self.is_counted]
-
-    @cached_property
-    def n_items(self) -> int:
-        """The number of items with a point that counts."""
-        return self.item_ids.nunique()
-
-    @property
-    def n_dropped(self) -> int:
-        """The number of points that are left out."""
-        return int((~self.is_counted).sum())
-
-    @cached_property
-    def keys(self) -> pd.DataFrame:
-        """Columns `image_id` and `system` of the points that count, indexed by item id."""
-        keys = self.selection.keys
-        return keys.iloc[find_places(keys.index, self.item_ids)]
-
-    @cached_property
-    def image(self) -> Ints:
-        """The number of the image of each point that counts, shape (n_points,).
-
-        Images are numbered among all points, so that metrics with other gaps are resampled alike.
-        """
-        image_numbers, _ = number_images(self.selection.image_of(self.points))
-        return image_numbers[self.is_counted]
-
-    @cached_property
-    def pooled(self) -> RatedPoints:
-        """The points that count, regardless of image and system; all pooled coefficients share their ranks and pairs."""
-        return RatedPoints.unweighted(self.scores, self.ratings)
-
-    def correlate(self, protocol: Protocol, coefficient: str) -> CoefficientValue:
-        """Return a coefficient at the protocol's level."""
-        if protocol.level == "pooled":
-            return correlate_points(self.pooled, coefficient)
-        return correlate_at_level(protocol.level, self.scores, self.ratings, self.keys, coefficient)
 
 
 @dataclass(frozen=True)
@@ -411,7 +344,8 @@ class EvaluationSet:
         counted_scores = point_scores[~is_gap]
         ratings = points["value"].to_numpy(dtype=np.float64)[~is_gap]
         return DataPoints(
-            selection=self,
+            item_keys=self.keys,
+            item_clusters=self.clusters,
             points=points,
             is_counted=~is_gap,
             scores=counted_scores,
@@ -467,19 +401,6 @@ class EvaluationSet:
     def lacking(self, lack: Lack, message: str) -> LackingError:
         """Return the error for what the dataset lacks; its message begins with the dataset's name."""
         return LackingError(lack, message, self.name)
-
-
-def find_places(index: pd.Index, item_ids: pd.Series) -> Ints:
-    """Return the place of each item in an index; pandas' `loc` would make Arrow texts of the ids first.
-
-    Raises:
-        KeyError: where an item is not in the index.
-    """
-    places = index.get_indexer(pd.Index(item_ids))
-    if (places < 0).any():
-        raise KeyError(f"no such items: {item_ids[places < 0].tolist()}")
-
-    return places
 
 
 def order_by_content(items: pd.DataFrame, contents: Sequence[tuple[Any, ...]]) -> pd.DataFrame:

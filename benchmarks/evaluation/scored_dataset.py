@@ -15,7 +15,8 @@ from ..runs.results import SCORE_COLUMNS
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
-from .evaluation_set import EvaluationSet, find_places
+from .data_points import find_places
+from .evaluation_set import EvaluationSet
 
 
 @dataclass(frozen=True)
