@@ -10,8 +10,9 @@ import pandas as pd
 from ...metrics.base import Floats
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import number_images
-from ..statistics.coefficients.coefficient import CoefficientValue, RatedPoints, correlate_points
+from ..statistics.coefficients.coefficient import CoefficientValue, correlate_points
 from ..statistics.levels import correlate_at_level
+from ..statistics.rated_points import RatedPoints
 from ..statistics.remarks import Remark
 from ..statistics.weighted_pairs import Ints, Mask
 

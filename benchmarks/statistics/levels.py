@@ -20,15 +20,14 @@ from .coefficients.coefficient import (
     Coefficient,
     CoefficientValue,
     DifferenceCoefficient,
-    RatedPoints,
     RatingCoefficient,
     SystemCoefficient,
-    SystemMeans,
     TieCoefficient,
     correlate,
     find_coefficient,
     undefined_reason,
 )
+from .rated_points import RatedPoints, SystemMeans
 from .remarks import Note, Remark, Undefined, remark
 from .weighted_pairs import Floats, Ints, Statistic, check_weights
 

@@ -21,8 +21,9 @@ import numpy as np
 from ....datasets.errors import Lack, LackingError
 from ...statistics.bootstrap import Interval, StatisticsOptions, resample, statistic_intervals
 from ...statistics.clustered_shares import ClusteredShare
-from ...statistics.coefficients.coefficient import RatedPoints, RatingCoefficient, find_coefficient
+from ...statistics.coefficients.coefficient import RatingCoefficient, find_coefficient
 from ...statistics.probabilities import ProbabilityBins, brier_score, fit_rule, mean_statistic
+from ...statistics.rated_points import RatedPoints
 from ...statistics.weighted_pairs import Floats, Ints, Mask, Statistic
 from ..threshold_curves import ThresholdCurve
 

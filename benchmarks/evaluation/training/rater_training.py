@@ -41,12 +41,12 @@ from ...runs.tables import (
 )
 from ...scoring.catalog import metric_labels
 from ...statistics.coefficients.coefficient import (
-    RatedPoints,
     RatingCoefficient,
     correlate,
     find_coefficient,
     undefined_reason,
 )
+from ...statistics.rated_points import RatedPoints
 from ..measured_dataset import MeasuredDataset
 from .training_designs import TrainingCorpus, TrainingJob, TrainingPlan
 

@@ -10,15 +10,10 @@ from abc import abstractmethod
 
 import numpy as np
 
+from ..rated_points import RatedPoints
 from ..remarks import Note, Undefined, remark
 from ..weighted_pairs import Floats, Statistic, check_weights
-from .coefficient import (
-    CoefficientValue,
-    PreparedCoefficient,
-    RatedPoints,
-    RatingCoefficient,
-    register,
-)
+from .coefficient import CoefficientValue, PreparedCoefficient, RatingCoefficient, register
 from .kendall import kendall_p_value
 
 #: Scores × replicates that are laid out at once.

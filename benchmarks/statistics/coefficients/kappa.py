@@ -8,16 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..rated_points import RatedPoints, WeightedPoints
 from ..remarks import Note, Undefined, remark
 from ..weighted_pairs import Floats, check_weights
-from .coefficient import (
-    CoefficientValue,
-    PreparedCoefficient,
-    RatedPoints,
-    RatingCoefficient,
-    WeightedPoints,
-    register,
-)
+from .coefficient import CoefficientValue, PreparedCoefficient, RatingCoefficient, register
 
 #: A smaller share of a mean square is its rounding error: all answers are equal.
 ROUNDING_SHARE = 1e-12

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..bootstrap import MIN_IMAGES
+from ..rated_points import RatedPoints
 from ..weighted_pairs import Floats, RankedPairs, WeightedPairs
-from .coefficient import PairCoefficient, RatedPoints, register
+from .coefficient import PairCoefficient, register
 
 # SciPy's limits: the sizes of samples without ties for which it takes the exact test.
 _EXACT_POINTS = 33

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ..rated_points import RatedPoints
 from ..remarks import Note, Undefined, remark
 from ..weighted_pairs import Floats, Statistic, WeightedPairs, check_weights
 from .coefficient import (
     CoefficientValue,
     PairCoefficient,
     PreparedCoefficient,
-    RatedPoints,
     SystemCoefficient,
     TieCoefficient,
     register,

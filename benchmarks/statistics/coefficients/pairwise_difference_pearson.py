@@ -11,15 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..rated_points import RatedPoints, WeightedPoints
 from ..weighted_pairs import Floats
-from .coefficient import (
-    RESAMPLING_TESTS,
-    DifferenceCoefficient,
-    PreparedSums,
-    RatedPoints,
-    WeightedPoints,
-    register,
-)
+from .coefficient import RESAMPLING_TESTS, DifferenceCoefficient, PreparedSums, register
 from .pearson import Pearson
 
 #: A smaller share of a sum of squares is its rounding error: the differences are all 0.

@@ -10,15 +10,14 @@ from numpy.typing import ArrayLike
 
 from ..bootstrap import MIN_IMAGES
 from ..distributions import mid_ranks
+from ..rated_points import RatedPoints, SystemMeans
 from ..remarks import Undefined, remark
 from ..weighted_pairs import Floats, check_pairing, check_units, check_weights
 from .coefficient import (
     RESAMPLING_TESTS,
     CoefficientValue,
     PreparedCoefficient,
-    RatedPoints,
     RatingCoefficient,
-    SystemMeans,
     register,
 )
 
