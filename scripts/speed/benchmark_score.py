@@ -13,7 +13,8 @@ tables. Processor seconds, of all its threads and children, say more than second
   (`captau.compat` cannot leave it out). captau keeps nothing between its runs here.
 - `bench`: `captau bench` of the demo, with nothing kept and with its scores kept, and of real sets with scores kept.
 - `long`: `captau score` of three captions of 20,000 words with two references each, without METEOR and with it.
-- `imports`: the modules that `score` and `bench` import, imported alone.
+- `imports`: the modules that `score` and `bench` import, imported alone; and, as what no command can be quicker than, pandas,
+  pyarrow and a program of Hydra's that does nothing.
 
 Prints Markdown tables of medians and of each metric's corpus scores; exits with status 1 where any score of the corpus or
 of a caption differs by more than 1e-9.
@@ -48,6 +49,22 @@ NAMES = {
     "CIDEr": "cider",
 }
 TOLERANCE = 1e-9
+#: A program that does nothing, of the libraries that every command of captau imports.
+EMPTY_PROGRAM = """\
+import hydra
+import pandas
+import pyarrow.parquet
+from hydra.core.config_store import ConfigStore
+
+ConfigStore.instance().store("empty", {})
+
+
+@hydra.main(version_base="1.3", config_path=None, config_name="empty")
+def run(_): ...
+
+
+run()
+"""
 #: The environment variable of `--without-meteor`, which child processes inherit.
 WITHOUT_METEOR = "BENCHMARK_WITHOUT_METEOR"
 
@@ -308,6 +325,14 @@ def time_imports(words: Sequence[str], repeats: int) -> list[dict[str, float]]:
     return [run_timed(command, make_environment()) for _ in range(repeats + 1)][1:]
 
 
+def time_empty_program(folder: Path, repeats: int) -> list[dict[str, float]]:
+    """Return the times of processes of `EMPTY_PROGRAM`, which write nothing."""
+    path = folder / "empty.py"
+    path.write_text(EMPTY_PROGRAM, encoding="utf-8")
+    command = [sys.executable, str(path), f"hydra.run.dir={folder}", "hydra.output_subdir=null"]
+    return [run_timed(command, make_environment()) for _ in range(repeats + 1)][1:]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description="Time whole commands of captau and of pycocoevalcap."
@@ -361,6 +386,8 @@ def main() -> None:
             print_row("imports of score", median_cells(time_imports(words, repeats), []))
             words = ["bench", f"output_dir={folder / 'j'}"]
             print_row("imports of bench", median_cells(time_imports(words, repeats), []))
+            empty = time_empty_program(folder, repeats)
+            print_row("pandas, pyarrow and an empty program of Hydra's", median_cells(empty, []))
 
     if table:
         print(f"\n{arguments.images:,} images, five references each\n\n{table}")
