@@ -14,13 +14,9 @@ from ..errors import InputError, shorten
 from .caption_names import (
     NameFinder,
     describe_judgements,
-    find_reference_texts,
-    find_sample,
     is_of_rows,
     may_hold_captions,
     may_name_system,
-    only,
-    unpack_row,
 )
 from .cells import (
     SEPARATOR,
@@ -37,6 +33,7 @@ from .json_faults import describe_encoded_twice
 from .json_files import Report
 from .json_rows import make_rows_of_columns
 from .json_source import JsonSource
+from .row_cells import find_reference_texts, find_sample, only, unpack_row
 from .table import Table, read_table
 
 #: What each kind of file may be, for messages.
