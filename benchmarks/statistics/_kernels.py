@@ -40,9 +40,35 @@ _POINT_SQUARES = 2
 _N_RUNS = 3
 
 
+# A Fenwick tree holds the weights of levels, shape (n_levels + 1, n_replicates), row 0 being empty. To add to a level, or to
+# sum all levels up to one, takes O(log n_levels) steps.
+
+
+@register_jitable
+def _add_weight(tree: Floats, level: int, weight: Floats) -> None:
+    """Add a weight to a level of a Fenwick tree."""
+    node = level
+    while node < len(tree):
+        branch = tree[node]
+        for lane in range(len(weight)):
+            branch[lane] += weight[lane]
+        node += node & -node
+
+
+@register_jitable
+def _add_sum_up_to(total: Floats, tree: Floats, level: int) -> None:
+    """Add the weights of a Fenwick tree up to a level, which is included, to a total."""
+    node = level
+    while node > 0:
+        branch = tree[node]
+        for lane in range(len(total)):
+            total[lane] += branch[lane]
+        node &= node - 1
+
+
 @register_jitable
 def _separate_levels(tree: Floats) -> None:
-    """Turn a Fenwick tree, in place, into the weights of its levels; row 0 is empty.
+    """Turn a Fenwick tree, in place, into the weights of its levels.
 
     A node holds its own level and the sums of its children. They are taken off from the highest node down, so that each
     child still has its whole sum.
@@ -96,26 +122,14 @@ def pair_sums(
             # x and are no surplus: their weight is taken off twice.
             for lane in range(lanes):
                 surplus[lane] = -below[lane] - 2 * run[lane]
-            for up_to in (y - 1, y):
-                node = up_to
-                while node > 0:
-                    branch = tree[node]
-                    for lane in range(lanes):
-                        surplus[lane] += branch[lane]
-                    node &= node - 1
+            _add_sum_up_to(surplus, tree, y - 1)
+            _add_sum_up_to(surplus, tree, y)
 
             for lane in range(lanes):
                 sums[_SURPLUS, lane] += point[lane] * surplus[lane]
                 sums[_POINT_SQUARES, lane] += point[lane] * point[lane]
                 run[lane] += point[lane]
-
-            # Add the point to the tree.
-            node = y
-            while node <= n_levels:
-                branch = tree[node]
-                for lane in range(lanes):
-                    branch[lane] += point[lane]
-                node += node & -node
+            _add_weight(tree, y, point)
 
         for lane in range(lanes):
             below[lane] += run[lane]
