@@ -137,7 +137,7 @@ class ScoreStore:
                     with self._lock:
                         self.hits += 1
                     return StoredScores(scores, [str(text) for text in remarks])
-            except (KeyError, ValueError):
+            except (KeyError, ValueError, pa.ArrowException):
                 pass  # of another make: computed anew and replaced
 
         with self._lock:

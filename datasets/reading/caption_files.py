@@ -205,7 +205,11 @@ def _add_caption(
         remedy = f"keep one per image{_swapped(row)}{_uncalled_system(row)}"
         # In pycocoevalcap's dictionaries each list is that of an image, and none can be read alone.
         if is_of_other_list and row.key != image_id:
-            remedy = f"the file's lists are read as one, and columns.rows={row.key} reads that list alone"
+            # The references, too, are read by `columns.rows`.
+            remedy = (
+                f"the file's lists are read as one, and columns.candidate_rows={row.key} reads that "
+                "list alone"
+            )
         raise InputError(
             f"{row.where}: a second caption for image '{image_id}', whose first is on {unit} "
             f"{candidates.lines[image_id]}; {remedy}"

@@ -5,6 +5,7 @@ The object store is moto's server on this machine.
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -286,6 +288,9 @@ def test_a_file_of_another_make_is_computed_anew(tmp_path):
     path.parent.mkdir(parents=True)
     pd.DataFrame({"item_id": IDS[:2], "value": [1.0, 2.0]}).to_parquet(path)
     assert store.get(path, IDS[:2]) is None
+    for ids in ([1, 2], [datetime.date(2026, 1, 1)] * 2, [{"id": 1}] * 2):
+        pq.write_table(pa.table({"item_id": ids, "score": [1.0, 2.0]}), path)
+        assert store.get(path, IDS[:2]) is None
     path.write_bytes(b"PAR1")
     assert store.get(path, IDS[:2]) is None
     store.put(path, IDS[:2], np.array([1.0, 2.0]))

@@ -276,7 +276,7 @@ CANDIDATE_FAULTS = {
         '{"mine": [{"image_id": 1, "caption": "a"}], "base": [{"image_id": 1, "caption": "b"}]}',
         [
             ":1: base 0: a second caption for image '1', whose first is on line 1; the file's lists are read as one, and "
-            "columns.rows=base reads that list alone"
+            "columns.candidate_rows=base reads that list alone"
         ],
     ),
     "two of an image's list": (
