@@ -45,7 +45,7 @@ _N_RUNS = 3
 
 
 @register_jitable
-def _add_weight(tree: Floats, level: int, weight: Floats) -> None:
+def _add_weight(tree: Floats, level: Any, weight: Floats) -> None:
     """Add a weight to a level of a Fenwick tree."""
     node = level
     while node < len(tree):
@@ -56,7 +56,7 @@ def _add_weight(tree: Floats, level: int, weight: Floats) -> None:
 
 
 @register_jitable
-def _add_sum_up_to(total: Floats, tree: Floats, level: int) -> None:
+def _add_sum_up_to(total: Floats, tree: Floats, level: Any) -> None:
     """Add the weights of a Fenwick tree up to a level, which is included, to a total."""
     node = level
     while node > 0:
