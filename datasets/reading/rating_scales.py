@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 #: The fields of the file.
 _FIELDS = ("scales", "totals", "faults", "conditions")
+_FIELDS_OF_SCALE = {"low", "high", "step"}
 #: How YAML is written: as people write it, without lines being broken.
 _STYLE: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": float("inf")}
 
@@ -153,12 +154,18 @@ def _read_document(table: Path) -> YamlDocument | None:
 
 
 def _is_of_scales(content: Any) -> bool:
-    """Tell whether a file under a table's name is one of scales: it is empty, or has a field of theirs, possibly misspelt."""
+    """Tell whether a file under a table's name is one of scales.
+
+    It is empty, or has a field of theirs, possibly misspelt, or the scale of a dimension above which the field is missing.
+    """
     if not isinstance(content, dict):
         return False
 
-    for key in content:
+    for key, value in content.items():
         if difflib.get_close_matches(str(key), _FIELDS, n=1, cutoff=0.8):
+            return True
+        # Else the scale would be guessed from the ratings in silence.
+        if isinstance(value, dict) and {"low", "high"} <= value.keys() <= _FIELDS_OF_SCALE:
             return True
     return not content
 

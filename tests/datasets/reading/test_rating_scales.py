@@ -106,7 +106,12 @@ def test_a_table_without_a_file_of_scales_has_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["format: 1\nmetrics: {cider: {}}\n", "file: {path: ratings.csv}\n", "- a\n- b\n"]
+    "text",
+    [
+        "format: 1\nmetrics: {cider: {}}\n",
+        "file: {path: ratings.csv, low: 1, high: 5}\n",
+        "- a\n- b\n",
+    ],
 )
 def test_a_file_of_something_else_is_not_of_scales(text: str, table: Path) -> None:
     """Such as the baseline of `captau check`, or a dataset's own file, that has the name of its table."""
@@ -172,6 +177,10 @@ FAULTS = {
     "a misspelt field alone": (
         "scale:\n  recall: {low: 1, high: 5}\n",
         ":1: scale: unknown field 'scale': did you mean scales?",
+    ),
+    "no field above the scales": (
+        "recall: {low: 1, high: 5}\n",
+        ":1: recall: unknown field 'recall': did you mean scales? known: conditions, faults, scales, totals",
     ),
     "no scales": ("", ":1: scales: it is empty"),
     "a list": ("scales: [1, 2]\n", ":1: scales: [1, 2]: a mapping of fields is expected"),
