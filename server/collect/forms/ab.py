@@ -167,7 +167,7 @@ class AbForm(Form):
 
         if n_equal:
             logger.warning(
-                "%s of equal captions: there is nothing to compare, so not asked",
+                "left out %s of equal captions, in which there is nothing to compare",
                 count_of(n_equal, "pair"),
             )
 

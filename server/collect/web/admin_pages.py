@@ -150,7 +150,7 @@ async def invite(request: Request, site: CurrentSite) -> Response:
     # Cut short, as Python reads no number of thousands of digits.
     if not count.isascii() or not count.isdecimal() or not 1 <= int(count[:6]) <= 500:
         raise RefusedError("You can make 1 to 500 invitations at a time.")
-    note = field_value(fields, "note")[:200]
+    note = _read_note(fields)
 
     names = site.study.annotator_names
     if names and (note not in names or count != "1"):
@@ -167,8 +167,13 @@ async def invite(request: Request, site: CurrentSite) -> Response:
 async def withdraw(request: Request, site: CurrentSite) -> Response:
     """Withdraw the invitations of a note that nobody has used."""
     fields = await site.read_form(request, site.require_admin(request))
-    await site.store.participants.withdraw(field_value(fields, "note")[:200])
+    await site.store.participants.withdraw(_read_note(fields))
     return site.redirect("/admin")
+
+
+def _read_note(fields: Mapping[str, Sequence[str]]) -> str:
+    """Return the note of invitations, cut as the database keeps it."""
+    return field_value(fields, "note")[:200]
 
 
 @router.post("/starting-ratings", openapi_extra=_FORM)

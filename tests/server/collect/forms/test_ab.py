@@ -61,7 +61,7 @@ def test_captions_that_look_equal_are_not_paired(tmp_path, caplog):
         frozenset((CAPTIONS[0][1], CAPTIONS[1][1])),
         frozenset((CAPTIONS[1][1], "a  square number 0")),
     }
-    assert "1 pair of equal captions: there is nothing to compare, so not asked" in caplog.text
+    assert "left out 1 pair of equal captions, in which there is nothing to compare" in caplog.text
 
 
 def test_the_table_of_preferences_does_not_depend_on_the_sides(serve_small, tmp_path):
