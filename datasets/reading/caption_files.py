@@ -202,7 +202,7 @@ def _add_caption(
     if image_id in candidates.captions:
         # Parquet and Arrow have no lines.
         unit = "row" if ": row " in row.where else "line"
-        remedy = f"keep one per image{_swapped(row)}{_uncalled_system(row)}"
+        remedy = f"keep one per image{_swapped(row)}"
         # In pycocoevalcap's dictionaries each list is that of an image, and none can be read alone.
         if is_of_other_list and row.key != image_id:
             # The references, too, are read by `columns.rows`.
@@ -212,7 +212,7 @@ def _add_caption(
             )
         raise InputError(
             f"{row.where}: a second caption for image '{image_id}', whose first is on {unit} "
-            f"{candidates.lines[image_id]}; {remedy}"
+            f"{candidates.lines[image_id]}; {remedy}{_uncalled_system(row)}"
         )
     candidates.captions[image_id] = replace_surrogates(caption)
     candidates.lines[image_id] = row.line

@@ -279,6 +279,11 @@ CANDIDATE_FAULTS = {
             "columns.candidate_rows=base reads that list alone"
         ],
     ),
+    "two in two systems' lists": (
+        "c.json",
+        '{"a": [{"image_id": 1, "model": "x", "caption": "a"}], "b": [{"image_id": 1, "model": "y", "caption": "b"}]}',
+        ["columns.candidate_rows=b reads that list alone, or, if 'model' names systems, call it"],
+    ),
     "two of an image's list": (
         "c.json",
         '{"1": [{"caption": "a"}], "2": [{"caption": "b"}, {"caption": "c"}]}',
