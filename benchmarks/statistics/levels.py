@@ -259,6 +259,9 @@ def prepare_at_level(
     """
     coefficient_objects = [find_coefficient(name) for name in coefficients]
     points = RatedPoints(scores, ratings, unit)
+    if not len(scores):
+        # All scores of a metric may be undefined, and left out.
+        return lambda weights: np.full((len(coefficients), weights.shape[1]), np.nan)
 
     # Most coefficients share their work; each of the others, by its row, has a statistic of its own.
     shared: dict[int, RatingCoefficient] = {}
@@ -423,8 +426,9 @@ def _prepare_systems(
 
     def statistic(weights: Floats) -> Floats:
         checked = check_weights(weights, n_units)
-        total_x, total_y, count = (part @ checked for part in sums)
         with np.errstate(all="ignore"):
+            # An infinite score times 0, the weight of an image that is not drawn, is NaN.
+            total_x, total_y, count = (part @ checked for part in sums)
             means = SystemMeans(_round_means(total_x / count), _round_means(total_y / count))
         undefined = ~np.isfinite(means.x).all(axis=0) | means.pairs.is_constant
         values = np.stack([coefficient.of_means(means) for coefficient in coefficients])

@@ -36,6 +36,30 @@ def at(level, scores, ratings, images, systems=None, coefficient="tau_b"):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_no_point_has_no_value(level: str) -> None:
+    """All scores of a metric may be undefined, and `protocol.undefined=drop` leaves them out."""
+    nothing = np.zeros(0)
+    coefficients = [*OF_RATINGS, "kappa", "auroc", "pairwise_difference_pearson"]
+    statistic = prepare_at_level(
+        level, nothing, nothing, keys_of(""), coefficients, np.zeros(0, np.int64)
+    )
+    values = statistic(np.ones((3, 2)))
+    assert values.shape == (len(coefficients), 2)
+    assert np.isnan(values).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinite_scores_of_systems_warn_of_nothing() -> None:
+    """A system's mean is infinite, or NaN where the image is not drawn."""
+    scores = np.array([1.0, np.inf, 2, 3, 4, 5])
+    ratings = np.array([1.0, 2, 3, 4, 5, 6])
+    unit = np.array([0, 1, 0, 1, 0, 1])
+    keys = keys_of("ababab", "AABBCC")
+    statistic = prepare_at_level("system", scores, ratings, keys, ["tau_b"], unit)
+    assert np.isnan(statistic(np.array([[1.0, 2], [1, 0]]))).all()
+
+
 def test_by_image_worked_by_hand() -> None:
     """Image a agrees (τ 1), b disagrees (-1), c agrees; d has one point, e equal ratings."""
     scores = [1, 2, 3, 4, 5, 6, 7, 8, 9]
