@@ -636,6 +636,12 @@ def _with_columns(
         )
 
     selected = frame.loc[:, list(columns)].reset_index(drop=True)
+    if not selected.columns.is_unique:
+        name = selected.columns[selected.columns.duplicated()][0]
+        raise InputError(
+            f"dataset {card.name}: {frame_name} have the column {name} twice; keep one of them"
+        )
+
     # Every caption is passed over many times, and pandas takes ten times as long over texts that Arrow holds.
     texts = selected.select_dtypes("string").columns
     return selected.astype(dict.fromkeys(texts, object))

@@ -347,7 +347,9 @@ class Metric(ABC):
         """
         rows = Rows.from_items(items).require_any()
         values = self.score(rows) if scores is None else scores
-        return float(np.average(values, weights=rows.weights))
+        # Scores may be infinite on both sides, whose mean is NaN.
+        with np.errstate(invalid="ignore"):
+            return float(np.average(values, weights=rows.weights))
 
     def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
         """Return a function from how often each item counts to the corpus score, for resampling.

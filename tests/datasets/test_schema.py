@@ -91,6 +91,13 @@ def without(frame: str, column: str) -> Callable[[Frames], None]:
     return change
 
 
+def double(frame: str, column: str) -> Callable[[Frames], None]:
+    def change(given: Frames) -> None:
+        given[frame] = pd.concat([given[frame], given[frame][[column]]], axis=1)
+
+    return change
+
+
 def old_preferences(given: Frames) -> None:
     columns = ["pair_id", "item_a", "item_b", "category", "winner"]
     a, b, _ = given["items"]["item_id"]
@@ -104,6 +111,11 @@ def empty(given: Frames) -> None:
 FAULTS = {
     "no items": (empty, ["no items"]),
     "duplicate item": (repeat("items", 0), [f"duplicate item '{A}'", "1 in all"]),
+    **{
+        f"{c} twice in items": (double("items", c), ["items have", c, "twice"])
+        for c in ITEM_COLUMNS
+    },
+    "value twice": (double("ratings", "value"), ["ratings have the column value twice"]),
     **{f"items without {c}": (without("items", c), ["items lack", c]) for c in ITEM_COLUMNS},
     **{f"ratings without {c}": (without("ratings", c), ["ratings", c]) for c in RATING_COLUMNS},
     **{

@@ -321,6 +321,13 @@ def test_corpus_is_the_weighted_mean_unless_a_metric_says_otherwise():
     assert Words().corpus_score([row("a dog"), row("a b c d e")]) == 3.5
 
 
+@pytest.mark.filterwarnings("error")
+def test_the_mean_of_infinite_scores_warns_of_nothing():
+    items = [row("a dog"), row("a b c d e")]
+    assert Words().corpus_score(items, np.array([np.inf, 1.0])) == np.inf
+    assert np.isnan(Words().corpus_score(items, np.array([np.inf, -np.inf])))
+
+
 def test_related_metrics_compute_shared_results_once():
     rows, calls = Rows.from_items([row()]), []
     assert [rows.compute_once("key", lambda: calls.append(1) or 7) for _ in range(3)] == [7, 7, 7]
