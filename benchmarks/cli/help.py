@@ -50,7 +50,7 @@ def short_help(command: Command) -> str:
     single = [option for option in declared if "." not in option.key]
     lines = [f"captau {command.name}: {command.summary}", ""]
     for example in _short_examples(command):
-        lines += _fit(*re.split(r"\s{2,}", f"{example}  ", maxsplit=1))
+        lines += _fit(*_split_remark(example))
 
     lines += ["", "Options:"]
     for option in single:
@@ -74,13 +74,18 @@ def short_help(command: Command) -> str:
     return "\n".join(lines)
 
 
+def _split_remark(example: str) -> tuple[str, str]:
+    """Return the command of an example, and the remark that may stand behind it, after two blanks or more."""
+    command, *remarks = re.split(r"\s{2,}", example, maxsplit=1)
+    return command, remarks[0] if remarks else ""
+
+
 def _short_examples(command: Command) -> list[str]:
     """Return the first examples whose command fits a screen, or the first ones where none does."""
     examples = command.options.examples.strip().splitlines()
     fitting: list[str] = []
     for example in examples:
-        # A remark may stand behind the command, after two blanks or more.
-        typed = re.split(r"\s{2,}", example)[0]
+        typed, _ = _split_remark(example)
         if len(typed) + 2 <= _SCREEN:
             fitting.append(example)
     return (fitting or examples)[:_N_EXAMPLES]
@@ -134,16 +139,12 @@ def _example_lines(examples: str, width: int) -> list[str]:
     lines: list[str] = []
     for example in examples.strip().splitlines():
         line = f"  {example}"
-        # Two blanks or more separate the command from the remark, if there is one.
-        command, *remarks = re.split(r"\s{2,}", example, maxsplit=1)
-        if len(line) <= width or not remarks:
+        command, remark = _split_remark(example)
+        line_with_near_remark = f"  {command}    {remark}"
+        if len(line) <= width or not remark:
             lines.append(line)
-            continue
-
-        remark = remarks[0]
-        line_with_remark = f"  {command}    {remark}"
-        if len(line_with_remark) <= width:
-            lines.append(line_with_remark)
+        elif len(line_with_near_remark) <= width:
+            lines.append(line_with_near_remark)
         else:
             lines += [f"  {command}", " " * _COLUMN + remark]
     return lines

@@ -364,11 +364,10 @@ class _ReferenceCollector:
             if isinstance(value, str) and not is_printed_list(value.strip()):
                 # ` ||| ` in some captions of JSON is a part of them, as for pycocoevalcap.
                 texts = (replace_surrogates(value),)
-            elif isinstance(value, list):
-                texts = parse_references(value, row.where, "caption")
             else:
-                text = field({"caption": value}, "caption", str, row.where)
-                texts = parse_references(text, row.where, "caption")
+                if not isinstance(value, list):
+                    value = field({"caption": value}, "caption", str, row.where)
+                texts = parse_references(value, row.where, "caption")
             self._single.setdefault(image_id, []).extend(texts)
             return
 
